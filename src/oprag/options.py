@@ -22,6 +22,7 @@ from oprag.positions.sources import SourceKey
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = [
+    "CANDIDATES",
     "HEADER_FIELDS",
     "NAME_HINTS",
     "NO_LIMITS",
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-_CANDIDATES = 4  # for each chunk to keep, with continuity
+CANDIDATES = 4  # for each chunk to keep, with continuity
 _PLAIN = (str, int, float, bool, type(None))
 
 Order = Literal["source", "rank", "reverse_rank", "edges", "random"]
@@ -234,7 +235,7 @@ class ContextOptions:
         """Number of candidates that are retrieved from a store; None if neither `max_candidates` nor `k` is set."""
         if self.max_candidates is not None or self.k is None:
             return self.max_candidates
-        return _CANDIDATES * self.k if self.continuity else self.k
+        return CANDIDATES * self.k if self.continuity else self.k
 
     @property
     def reads_around(self) -> str:

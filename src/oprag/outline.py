@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from oprag.assembly.section import heading_levels
+from oprag.assembly.section import SECTION_FIELDS, heading_levels
 from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk
 from oprag.masking import start_of
@@ -23,7 +23,7 @@ MAX_LINES = 60
 
 _MAX_TITLE_LENGTH = 100  # characters
 _MAX_PARTS = 10  # parts of a source without headings, sections and pages
-_SECTION_FIELDS = ("section", "section_title", "heading", "chapter", "title")
+_SECTION_FIELDS = (*SECTION_FIELDS, "title")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _MARKDOWN_NAME = re.compile(r"\.(?:md|markdown|mdown|mkdn?|mdwn|mdx|qmd|rmd)", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from oprag.assembly.order import in_order
@@ -91,37 +91,38 @@ def _take_fitting(
     charged: list[int] = []
     dropped: list[Drop] = []
     sources: set[str] = set()
-    decided: set[int] = set()
+    undecided = set(whole)
+    settled: set[int] = set()
     left = token_budget
-    for unit in _units(pairs, whole):
-        pairs_left = [(chunk, tokens) for chunk, tokens in unit if chunk.rank not in decided]
-        charges: list[int] = []
-        for chunk, tokens in pairs_left:
-            beside = chunk.source in sources or bool(charges)
-            charges.append(tokens + (separator + (gap if beside else 0) if kept or charges else 0))
-        needed = sum(charges)
-        if needed <= left:
-            left -= needed
-            kept += [chunk for chunk, _ in pairs_left]
-            charged += charges
-            decided.update(chunk.rank for chunk, _ in pairs_left)
-            sources.update(chunk.source for chunk, _ in pairs_left if chunk.source is not None)
+    for chunk, tokens in pairs:
+        if chunk.rank in settled:
             continue
-        # Of a whole source, only the chunks that were added are dropped: the selected ones come again, one by one.
-        out = [chunk for chunk, _ in pairs_left if len(unit) == 1 or chunk.neighbor_of is not None]
-        what = "the whole source needs" if len(unit) > 1 else "needs"
-        detail = f"{what} {needed:,} tokens, only {left:,} of {token_budget:,} are left"
-        dropped += [Drop(chunk, "token_budget", needed, detail) for chunk in out]
-        decided.update(chunk.rank for chunk in out)
+        if chunk.source in undecided:
+            undecided.discard(chunk.source)
+            unit = [pair for pair in pairs if pair[0].source == chunk.source]
+            charges = [one + separator + gap for _, one in unit]
+            charges[0] = tokens + (separator if kept else 0)
+            fits = sum(charges) <= left
+            # If they do not fit, the selected chunks come again, one by one.
+            settled.update(one.rank for one, _ in unit if fits or one.neighbor_of is not None)
+            if fits:
+                left -= sum(charges)
+                kept += [one for one, _ in unit]
+                charged += charges
+                continue
+            detail = f"the whole source needs {sum(charges):,} tokens, only {left:,} of {token_budget:,} are left"
+            added = (one for one, _ in unit if one.neighbor_of is not None)
+            dropped += [Drop(one, "token_budget", sum(charges), detail) for one in added]
+        charge = tokens
+        if kept:
+            charge += separator + (gap if chunk.source in sources else 0)
+        if charge > left:
+            detail = f"needs {charge:,} tokens, only {left:,} of {token_budget:,} are left"
+            dropped.append(Drop(chunk, "token_budget", charge, detail))
+            continue
+        left -= charge
+        kept.append(chunk)
+        charged.append(charge)
+        if chunk.source is not None:
+            sources.add(chunk.source)
     return kept, charged, dropped
-
-
-def _units(pairs: Sequence[tuple[Chunk, int]], whole: Collection[str | None]) -> Iterator[list[tuple[Chunk, int]]]:
-    """Yield what is taken together: before the best chunk of a whole source, all of its chunks, then each chunk."""
-    seen: set[str | None] = set()
-    for pair in pairs:
-        source = pair[0].source
-        if source in whole and source not in seen:
-            seen.add(source)
-            yield [one for one in pairs if one[0].source == source]
-        yield [pair]

@@ -10,13 +10,11 @@ import math
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from oprag.assembly.stitch import STRIPPED, place_in_source
+from oprag.assembly.stitch import NUMBERED, STRIPPED, place_in_source
 from oprag.chunk import Chunk, Drop, PositionKind
 
 __all__ = ["Values"]
 
-# Kinds whose keys end with the number of the chunk in its source or in a run of linked chunks.
-_NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 _FAR = 3  # places between chunks that do not count for each other
 _PRECISION = 1e9  # values that differ by less than one part of this are equal
 
@@ -101,7 +99,7 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
     parts: dict[object, _Part] = {}
     spans: dict[object, list[tuple[int, int, int]]] = {}
     tied: list[tuple[_Part, int]] = []
-    numbered = _NUMBERED
+    numbered = NUMBERED  # local, since these lookups are slow in a loop
     for index, chunk in enumerate(chunks):
         source, place, position = chunk.source, chunk.place, chunk.position
         if source is None or position is None or not position.key:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from oprag.chunk import Chunk
+from oprag.positions.fields import with_usual_fields
 from oprag.text_table import one_line, printable
 
-__all__ = ["heading_levels", "section_of"]
+__all__ = ["SECTION_FIELDS", "heading_levels", "section_of"]
 
 _LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
-# A list of headings, the outermost first: Docling, Unstructured and others.
-_LIST_FIELDS = ("headings", "dl_meta.headings")
+_LIST_FIELD = "headings"  # a list, the outermost heading first
 _PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
-_NAME_FIELDS = ("section", "section_title", "heading", "chapter")
+SECTION_FIELDS = ("section", "section_title", "heading", "chapter")
 _MAX_LENGTH = 100  # characters of a heading
 
 
 def section_of(chunk: Chunk) -> str:
     """Return the headings over a chunk, the outermost first, such as "Install > On Windows"; empty if unknown."""
-    metadata = chunk.metadata
-    headings = _listed(metadata) or [heading for heading in heading_levels(metadata) if heading]
+    metadata = with_usual_fields(chunk.metadata)
+    listed = metadata.get(_LIST_FIELD)
+    headings = listed if isinstance(listed, list | tuple) else []
+    headings = headings or [heading for heading in heading_levels(metadata) if heading]
     path = metadata.get(_PATH_FIELD)
     if not headings and isinstance(path, str):
         headings = path.split("/")
     if not headings:
-        headings = [metadata.get(name) for name in _NAME_FIELDS if metadata.get(name)][:1]
+        headings = [metadata[name] for name in SECTION_FIELDS if metadata.get(name)][:1]
     titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
     return " > ".join(filter(None, titles))
 
@@ -39,10 +41,3 @@ def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
         if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
             path[int(match[1]) - 1] = value
     return path
-
-
-def _listed(metadata: Mapping[str, Any]) -> Sequence[Any]:
-    inner = metadata.get("dl_meta")
-    given = [metadata.get(name) for name in _LIST_FIELDS]
-    given.append(inner.get("headings") if isinstance(inner, Mapping) else None)
-    return next((one for one in given if isinstance(one, list | tuple) and one), ())

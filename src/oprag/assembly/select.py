@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from oprag.assembly.continuity import Values
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind, Vector
 from oprag.errors import MissingPositionError, RetrievalWarning
 from oprag.masking import describe
-from oprag.options import ContextOptions
+from oprag.options import CANDIDATES, ContextOptions
 from oprag.warn import warn
-
-if TYPE_CHECKING:
-    from oprag.assembly.continuity import Values
 
 __all__ = ["Selected", "select", "warn_about_copies", "warn_about_few", "without_missing"]
 
@@ -51,10 +49,7 @@ def select(chunks: Sequence[Chunk], options: ContextOptions, question_vector: Ve
 
         kept, drops, values = apply_thresholds(kept, options, question_vector)
         dropped += drops
-    elif options.continuity:
-        # Imported here, since only continuity needs it.
-        from oprag.assembly.continuity import Values
-
+    if options.continuity and values is None:
         values = Values(kept, options.continuity)
         kept = values.sorted(kept)
     if options.k is not None:
@@ -72,7 +67,7 @@ def _first(
 
 def _warn_about_candidates(k: int) -> None:
     warn(
-        f"continuity has no effect: there are only k={k} candidates to choose from; retrieve {4 * k}: raise "
+        f"continuity has no effect: there are only k={k} candidates to choose from; retrieve {CANDIDATES * k}: raise "
         "max_candidates, or the limit of the retriever (k in LangChain, similarity_top_k in LlamaIndex)",
         RetrievalWarning,
         cause=f"continuity with {k} candidates",

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
 from oprag.positions.readings import is_exact
 
-__all__ = ["STRIPPED", "Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
+__all__ = ["NUMBERED", "STRIPPED", "Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
 
 # Prefix of the page of spans that are relative to a run; no real page has such a name, so they never match other spans.
 _RUN = "\0run "
 # Maximum gap in characters that counts as whitespace stripped by the splitter; a missing chunk is rarely shorter.
 STRIPPED = 4
 # Kinds whose keys end with the number of the chunk in its source or run.
-_NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
+NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 # Matches of fewer characters may be coincidence: adjacent texts often share a letter.
 _COINCIDENCE = 8
 # More candidate matches than this indicate repetitive text; checking all of them would take quadratic time.
@@ -188,7 +188,7 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
         return first.place.number + 1 == second.place.number
     a, b = first.position, second.position
     # The sequence of a store tells it only where all chunks are listed, or texts overlap.
-    if a is None or b is None or a.kind is not b.kind or a.kind not in _NUMBERED:
+    if a is None or b is None or a.kind is not b.kind or a.kind not in NUMBERED:
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
 

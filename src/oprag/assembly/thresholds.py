@@ -91,15 +91,14 @@ def apply_thresholds(
 ) -> tuple[list[Chunk], list[Drop], Values | None]:
     """Drop chunks below the similarity threshold, then chunks that repeat a better kept one.
 
-    Better is the one of better rank, or with continuity of higher value; the values are returned, too. If fewer than
-    `min_chunks` remain, dropped chunks are kept after all, best first, redundant ones last. Chunks with neither text
-    nor vector are always kept, since they cannot be compared.
+    Better is the one of better rank, or with continuity of higher value; the values are returned, too, if any chunk was
+    compared. If fewer than `min_chunks` remain, dropped chunks are kept after all, best first, redundant ones last.
+    Chunks with neither text nor vector are always kept, since they cannot be compared.
     """
     # Images and empty texts have no similarity.
     compared = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
     if not compared:
-        values = Values(chunks, options.continuity) if options.continuity else None
-        return (values.sorted(chunks) if values else list(chunks)), [], values
+        return list(chunks), [], None
     vectors = chunk_vectors(compared)
     below = np.zeros(len(compared), dtype=bool)
     if question is not None:

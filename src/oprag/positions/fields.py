@@ -90,6 +90,7 @@ LAYOUTS: Mapping[str, Mapping[_Path, str]] = {
     "Docling": {
         ("dl_meta", "doc_items", 0, "prov", 0, "page_no"): "page_number",
         ("dl_meta", "origin", "filename"): "filename",
+        ("dl_meta", "headings"): "headings",
     },
     "RAGFlow": {("page_num_int", 0): "page_number", ("top_int", 0): "top"},
     "Amazon Bedrock": {

@@ -52,7 +52,7 @@ class Remedies:
     options: str = ""  # of the check that lists the ids to delete
 
     def against(self, cause: str, order: SourceOrder, listing: Listing) -> str:
-        """Return the line with the least effort that fixes a problem, of which this is the cause."""
+        """Return the simplest line that fixes a problem with this cause."""
         chunks = listing.chunks
         if cause == UNNAMED:
             return self.name

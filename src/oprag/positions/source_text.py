@@ -169,7 +169,7 @@ def _rises(chosen: Sequence[Found | None]) -> bool:
 def _bounds(keys: Sequence[Any], chosen: Sequence[Found | None]) -> list[_Bounds]:
     """Return the offsets between which each chunk must start: those of its neighbors by key whose place is certain.
 
-    Where the places around a chunk do not rise with the keys, and for a chunk without a key, there are no bounds.
+    A chunk has no bounds if it has no key, or if the places around it do not rise with the keys.
     """
     known = sorted((key, at[0]) for key, at in zip(keys, chosen, strict=False) if key is not None and at is not None)
     ordered, starts = [key for key, _ in known], [start for _, start in known]
