@@ -12,10 +12,30 @@ from oprag.stores.adapter import StoredChunk
 
 __all__ = ["chunk_of", "node_of_row"]
 
+_SOURCE = NodeRelationship.SOURCE
+_PREVIOUS = NodeRelationship.PREVIOUS
+_NEXT = NodeRelationship.NEXT
+_PARENT = NodeRelationship.PARENT
+_CHILD = NodeRelationship.CHILD
+
 
 def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: Any = None) -> Chunk:
     """Convert a node to a chunk."""
-    parent_id, children = _related(node, NodeRelationship.PARENT), node.relationships.get(NodeRelationship.CHILD)
+    document_id = previous_id = next_id = parent_id = None
+    child_ids: tuple[str, ...] = ()
+    # Iterating is faster than lookups, because hashing LlamaIndex's enum runs Python code.
+    for relation, related in node.relationships.items():
+        if not isinstance(related, RelatedNodeInfo):
+            if relation is _CHILD:
+                child_ids = tuple(child.node_id for child in related)
+        elif relation is _SOURCE:
+            document_id = related.node_id
+        elif relation is _PREVIOUS:
+            previous_id = related.node_id
+        elif relation is _NEXT:
+            next_id = related.node_id
+        elif relation is _PARENT:
+            parent_id = related.node_id
     span = None
     # Offsets of a node with a parent are relative to the parent. A missing end offset (-1) means the end of the text.
     if parent_id is None:
@@ -28,19 +48,14 @@ def chunk_of(node: BaseNode, rank: int, *, score: float | None = None, origin: A
         metadata=node.metadata,
         score=score,
         id=node.node_id,
-        document_id=_related(node, NodeRelationship.SOURCE),
-        previous_id=_related(node, NodeRelationship.PREVIOUS),
-        next_id=_related(node, NodeRelationship.NEXT),
+        document_id=document_id,
+        previous_id=previous_id,
+        next_id=next_id,
         parent_id=parent_id,
-        child_ids=tuple(child.node_id for child in children) if isinstance(children, list) else (),
+        child_ids=child_ids,
         span=span,
         origin=origin,
     )
-
-
-def _related(node: BaseNode, relation: NodeRelationship) -> str | None:
-    related = node.relationships.get(relation)
-    return related.node_id if isinstance(related, RelatedNodeInfo) else None
 
 
 def node_of_row(row: StoredChunk) -> BaseNode:
