@@ -152,6 +152,7 @@ class Chunk:
         vector: Embedding of the chunk, of shape (dimension,).
         similarity: Cosine similarity of chunk and question, if a threshold needed it.
         neighbor_of: Rank of the kept chunk for which the `neighbors` option added this one.
+        section: Headings over its start in the text of its source, if a header with `{section}` needed them.
         origin: The framework's own object: a LangChain `Document` or a LlamaIndex `NodeWithScore`.
 
     Raises:
@@ -176,6 +177,7 @@ class Chunk:
     vector: Vector | None = field(default=None, compare=False, repr=False)
     similarity: float | None = field(default=None, compare=False)
     neighbor_of: int | None = None
+    section: str = field(default="", init=False, compare=False, repr=False)
     origin: Any = field(default=None, compare=False, repr=False)
 
     # Written by hand: the generated __init__ of a frozen dataclass sets each field through object.__setattr__, which

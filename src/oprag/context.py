@@ -13,10 +13,12 @@ from oprag.assembly.continuity import Values
 from oprag.assembly.neighbors import NeighborReader, add_neighbors
 from oprag.assembly.order import in_order
 from oprag.assembly.render import Show, passages_of, render
+from oprag.assembly.section import section_of
 from oprag.assembly.select import select, warn_about_copies
+from oprag.assembly.source_sections import with_sections
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
-from oprag.errors import EmbeddingError, OptionError
+from oprag.errors import EmbeddingError, OptionError, RetrievalWarning
 from oprag.options import ContextOptions, as_context_options
 from oprag.positions.placing import (
     NO_STORE,
@@ -31,6 +33,7 @@ from oprag.positions.placing import (
 )
 from oprag.positions.source_order import Certainty
 from oprag.tokens import approximate_tokens, count
+from oprag.warn import warn
 
 if TYPE_CHECKING:
     from oprag.steps import Steps
@@ -52,6 +55,7 @@ class ContextInputs:
             later searches are placed next to it.
         neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
         placed: Cache of the chunks with their source and position, by the options that affect these.
+        sections: Cache of the sections in each source, by the options that affect these.
     """
 
     chunks: list[Chunk]
@@ -62,6 +66,7 @@ class ContextInputs:
     place_each: bool = False
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
     placed: dict[Any, Placed] = field(default_factory=dict)
+    sections: dict[Any, dict[str, str]] = field(default_factory=dict)
 
     @property
     def reader(self) -> Callable[[Chunk, int], Sequence[Chunk]] | None:
@@ -93,6 +98,11 @@ class ContextInputs:
                 )
             self.neighbors[key] = list(self.read_neighbors(chunk, number))
         return self.neighbors[key]
+
+    def read_once(self, chunk: Chunk, number: int) -> Sequence[Chunk]:
+        """Return the chunks around a given one without caching them; none if they cannot be read."""
+        known = self.neighbors.get((chunk.rank, number))
+        return known or ([] if self.read_neighbors is None else list(self.read_neighbors(chunk, number)))
 
     def __getstate__(self) -> dict[str, Any]:
         # `read_neighbors` often holds a connection, which cannot be pickled.
@@ -332,7 +342,7 @@ def build_context(
         chunks: Chunks with distinct ranks, in any order; the inputs are not modified.
         options: The options; `ContextOptions()` by default.
         question_vector: Vector of the question, of shape (dimension,), for `similarity_threshold`.
-        read_neighbors: Returns the chunks around a given one, for `neighbors`.
+        read_neighbors: Returns the chunks around a given one, for `neighbors` and for `{section}` in the header.
         **changes: Options of `ContextOptions` to override, such as `token_budget=4096`.
 
     Returns:
@@ -361,13 +371,21 @@ def build_context(
 
 
 def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[Context]":
-    """Like `assemble`, as a separate step if neighbors are read, which may block."""
-    if not options.reads_around:
+    """Like `assemble`, as a separate step if neighbors or headings are read, which may block."""
+    if not options.reads_sources:
         return assemble(inputs, options)
     # Imported here, since `build_context` does not need it; adapters have imported it already.
     from oprag.steps import Step
 
     context: Context = yield Step(lambda: assemble(inputs, options))
+    missing = options.shows_section and inputs.show is None and inputs.read_neighbors is None
+    if missing and context.kept and not any(map(section_of, context.kept)):
+        warn(
+            "{section} in header= is empty: no metadata names a section, and the sources cannot be read for their "
+            "headings; pass read_neighbors=...",
+            RetrievalWarning,
+            cause="sections that cannot be read",
+        )
     return context
 
 
@@ -387,6 +405,9 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
         added = add_neighbors(inputs.chunks, selected, dropped, options, inputs.reader)
         selected, dropped, sources, orders, whole = added
         placed = placed._replace(orders={**placed.orders, **orders})
+    if options.shows_section and inputs.show is None:
+        # Before the budget, since headers count.
+        selected = with_sections(selected, options, inputs.read_once, inputs.sections)
     fitted = None
     if options.token_budget is None or not selected:
         kept = in_order(selected, options)

@@ -245,6 +245,17 @@ class ContextOptions:
         return "" if self.whole_source_tokens is None else f"whole_source_tokens={self.whole_source_tokens}"
 
     @property
+    def shows_section(self) -> bool:
+        """Whether the header is a template with `{section}`."""
+        template = self.header if isinstance(self.header, str) else ""
+        return any(name == "section" for _, name, _, _ in Formatter().parse(template))
+
+    @property
+    def reads_sources(self) -> bool:
+        """Whether more is read than the search returns: chunks around the kept ones, or the headings of sources."""
+        return bool(self.reads_around) or self.shows_section
+
+    @property
     def considered(self) -> int | None:
         """Number of retrieved chunks, best first, that are considered at all; None for all of them."""
         return self.candidates if self.continuity else self.max_candidates

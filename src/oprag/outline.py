@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from oprag.assembly.section import SECTION_FIELDS, heading_levels
@@ -16,7 +17,7 @@ from oprag.methods.answer import without_markers
 from oprag.positions.readings import is_exact, page_of
 from oprag.text_table import one_line, printable
 
-__all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]
+__all__ = ["MAX_LINES", "OutlineEntry", "outline_entries", "section_paths"]
 
 MAX_LINES = 60
 """Maximum number of entries that are shown."""
@@ -58,12 +59,16 @@ class _Start(NamedTuple):
         title: Its title.
         row: Index of its chunk.
         inside: Whether that chunk contains text before the start.
+        at: Its offset in the text of the source; 0 if it is not in the text.
+        adjoins: Whether only white space is between the heading before it and this one.
     """
 
     level: int
     title: str
     row: int
     inside: bool = False
+    at: int = 0
+    adjoins: bool = False
 
 
 def outline_entries(chunks: Sequence[Chunk], source: str) -> list[OutlineEntry]:
@@ -79,12 +84,38 @@ def outline_entries(chunks: Sequence[Chunk], source: str) -> list[OutlineEntry]:
         chunks: All chunks of the source, placed and in order.
         source: The name of the source.
     """
-    for find in (_headings_in_metadata, lambda rows: _headings_in_text(rows, source), _section_names):
+    for find in (_headings_in_metadata, lambda rows: _headings_in_text(_joined(rows), source), _section_names):
         starts = find(chunks)
         if len(starts) > 1:
             return _entries(starts, len(chunks))
     pages = _pages(chunks)
     return pages if len(pages) > 1 else _equal_parts(chunks)
+
+
+def section_paths(chunks: Sequence[Chunk], source: str) -> list[str]:
+    """Return the headings over the start of each chunk, such as "Install > On Windows"; empty if there are none.
+
+    They are Markdown headings in the text, as in the outline. Those that a chunk begins with count, later ones do not.
+
+    Args:
+        chunks: All chunks of the source, placed and in order.
+        source: The name of the source.
+    """
+    joined = _joined(chunks)
+    starts = _headings_in_text(joined, source)
+    paths, above = [""], list[_Start]()
+    for start in starts:
+        above = [*(one for one in above if one.level < start.level), start]
+        paths.append(" > ".join(one.title for one in above if one.title))
+    found = []
+    for begin, chunk in zip(joined.visible, chunks, strict=True):
+        number = bisect_right(starts, begin, key=attrgetter("at"))
+        if number and starts[number - 1].at == begin:
+            end = begin + len(chunk.text.strip())
+            while number < len(starts) and starts[number].adjoins and starts[number].at < end:
+                number += 1
+        found.append(paths[number])
+    return found
 
 
 def _entries(starts: Sequence[_Start], total: int) -> list[OutlineEntry]:
@@ -119,13 +150,12 @@ def _headings_in_metadata(chunks: Sequence[Chunk]) -> list[_Start]:
     return starts
 
 
-def _headings_in_text(chunks: Sequence[Chunk], source: str) -> list[_Start]:
+def _headings_in_text(joined: _Joined, source: str) -> list[_Start]:
     """The Markdown headings in the text of the source, in which overlaps of chunks occur once."""
-    joined = _joined(chunks)
     starts: list[_Start] = []
     alone = 0
     fence = ""
-    at = 0
+    at = after = 0
     lines = joined.text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         stripped = line.rstrip()
@@ -138,11 +168,14 @@ def _headings_in_text(chunks: Sequence[Chunk], source: str) -> list[_Start]:
                 fence = ""
         elif not fence and (match := _HEADING.fullmatch(stripped)):
             row = bisect_right(joined.added, at) - 1
-            starts.append(_Start(len(match[1]), _title(match[2].rstrip(" \t#")), row, joined.visible[row] < at))
+            title = _title(match[2].rstrip(" \t#"))
+            adjoins = not joined.text[after:at].strip()
+            starts.append(_Start(len(match[1]), title, row, joined.visible[row] < at, at, adjoins))
+            after = at + len(line)
             around = lines[max(0, number - 1) : number], lines[number + 1 : number + 2]
             alone += not any(one.strip() for near in around for one in near)
         at += len(line)
-    return starts if _is_markdown(source) or 2 * alone > len(starts) else []
+    return starts if _is_markdown(source) or 2 * alone > len(starts) > 1 else []
 
 
 def _is_markdown(source: str) -> bool:

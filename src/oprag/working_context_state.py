@@ -20,7 +20,7 @@ _VERSION = 1
 _MAX_NOTE_LENGTH = 500  # characters
 _START = "start_index"
 # Attributes that most chunks do not have.
-_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "place")
+_RARE = ("document_id", "previous_id", "next_id", "parent_id", "child_ids", "place", "section")
 _FRAMEWORK_SPAN = "framework_span"
 _SINCE = "since"
 # Codes for the span of a chunk in a checkpoint: none, or from "start_index" and the length of the text. Other spans are

@@ -1,4 +1,4 @@
-"""The section of a chunk: the path of its headings, as splitters and parsers write it to metadata."""
+"""The section of a chunk: the path of its headings, as splitters and parsers write it to metadata, else its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def section_of(chunk: Chunk) -> str:
     if not headings:
         headings = [metadata[name] for name in SECTION_FIELDS if metadata.get(name)][:1]
     titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
-    return " > ".join(filter(None, titles))
+    return " > ".join(filter(None, titles)) or chunk.section
 
 
 def heading_levels(metadata: Mapping[str, Any]) -> list[str]:

@@ -356,7 +356,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
         sources = self._vector_sources(filter) if options.needs_vectors else None
-        neighbors = self._neighbors(options, filter) if options.reads_around else None
+        neighbors = self._neighbors(options, filter) if options.reads_sources else None
         vector = None
         if self.vectorstore is None:
             config = patch_config(request.config, callbacks=run.get_child())

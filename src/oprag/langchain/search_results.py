@@ -283,7 +283,7 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
         if isinstance(artifact, SearchArtifact):
             note = artifact.note
             chunks = [
-                changed(chunk, source=own.source, place=own.place)
+                changed(chunk, source=own.source, place=own.place, section=own.section)
                 for chunk, own in zip(chunks, artifact.chunks, strict=True)
             ]
     delta = working.add(chunks, search=_name(message), note=note)

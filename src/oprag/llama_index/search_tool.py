@@ -177,6 +177,9 @@ def awaiting(call: Callable[[], Coroutine[Any, Any, Any]]) -> Step:
 def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPreservingRetriever, ContextOptions]:
     """The retriever of an agent's tool, and the options of the working context."""
     of_retriever = {name: options[name] for name in options if not _is_of_context(name)}
+    if "header" in options and not isinstance(retriever, OrderPreservingRetriever):
+        # The retriever reads the headings for `{section}`.
+        of_retriever["header"] = options["header"]
     searched = _retriever(retriever, of_retriever)
     of_search = searched.context_options
     base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in SEARCH_OPTIONS})

@@ -162,13 +162,13 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
         """The sources of vectors and neighbors; None if the options need neither."""
-        if not (options.needs_vectors or options.reads_around):
+        if not (options.needs_vectors or options.reads_sources):
             return None
         # Imports NumPy.
         from oprag.embedding.vectors import VectorSources
 
         searched = self._where()
-        reader = self._neighbor_reader(options) if options.reads_around else None
+        reader = self._neighbor_reader(options) if options.reads_sources else None
         if not options.needs_vectors:
             return NodeSources(VectorSources(), reader)
         used, own = self._model(), None if searched is None else searched.embed_model

@@ -133,7 +133,7 @@ class Library:
 
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
         search = search_of(cell)
-        inputs = cell.context_options.needs_vectors, cell.context_options.neighbors > 0
+        inputs = cell.context_options.needs_vectors, cell.context_options.reads_sources
         place = index.key, cell.embedder, search, question, inputs
 
         def retrieve() -> ContextInputs:

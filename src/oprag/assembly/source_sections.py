@@ -1,0 +1,75 @@
+"""Find the sections of chunks whose metadata name none: in the headings of their sources, which are read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oprag.assembly.neighbors import EVERY, best_of_sources, has_unique_position, read_checked
+from oprag.assembly.order import key_of
+from oprag.assembly.section import section_of
+from oprag.chunk import Chunk, changed
+from oprag.errors import RetrievalWarning, SourceReadError
+from oprag.masking import masked_error, start_of
+from oprag.options import ContextOptions
+from oprag.positions.placing import place
+from oprag.warn import warn
+
+__all__ = ["with_sections"]
+
+_MAX_ERROR_LENGTH = 90  # characters in a warning
+
+
+def with_sections(
+    selected: Sequence[Chunk],
+    options: ContextOptions,
+    read: Callable[[Chunk, int], Sequence[Chunk]],
+    known: dict[Any, dict[str, str]],
+) -> list[Chunk]:
+    """Set the section of selected chunks, best first, whose metadata name none.
+
+    Args:
+        selected: The chunks.
+        options: The options of the context.
+        read: Returns the chunks around a given one; none if its source cannot be read.
+        known: Cache of the sections by the ids and texts of the chunks, by source and options; updated.
+    """
+    unnamed = {chunk.source for chunk in selected if not section_of(chunk)}
+    names = {one: (one, options.source_key, options.position_key) for one in unnamed}
+    for chunk in best_of_sources(selected):
+        if chunk.source in unnamed and names[chunk.source] not in known:
+            known[names[chunk.source]] = _sections(chunk, options, read)
+    found: list[Chunk] = []
+    for chunk in selected:
+        sections = known.get(names.get(chunk.source), {})
+        section = sections.get(chunk.id or "") or sections.get(chunk.text)
+        found.append(changed(chunk, section=section) if section else chunk)
+    return found
+
+
+def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int], Sequence[Chunk]]) -> dict[str, str]:
+    """Return the sections of all chunks of a source by their ids and texts; of texts in several sections, none."""
+    try:
+        around = read_checked(read, chunk, EVERY)
+    except SourceReadError as error:
+        warn(
+            "{section} in header= is empty for sources whose chunks cannot be read: "
+            f"{start_of(masked_error(error.__cause__), _MAX_ERROR_LENGTH)}",
+            RetrievalWarning,
+            cause="headings that cannot be read",
+        )
+        return {}
+    numbered = [changed(one, rank=rank) for rank, one in enumerate(around)]
+    placed = place(numbered, options.source_key, options.position_key).chunks
+    placed = [one for one in placed if one.source == chunk.source]
+    if not placed or not all(map(has_unique_position, placed)):
+        return {}
+    # It imports this package.
+    from oprag.outline import section_paths
+
+    ordered = sorted(placed, key=key_of)
+    found: dict[str, str] = {}
+    for one, path in zip(ordered, section_paths(ordered, chunk.source or ""), strict=True):
+        for name in filter(None, (one.id, one.text)):
+            found[name] = path if found.get(name, path) == path else ""
+    return found
