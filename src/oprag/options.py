@@ -283,10 +283,10 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
 def keep_all(options: ContextOptions) -> ContextOptions:
     """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
 
-    The redundancy threshold, the token budget, neighbors and continuity are turned off.
+    The redundancy threshold, the token budget, neighbors, continuity and headers are turned off.
     """
     changes = {**NO_LIMITS, "k": options.k, "max_candidates": options.max_candidates, "similarity_threshold": -1}
-    return as_context_options(options, changes)
+    return as_context_options(options, {**changes, "header": None})
 
 
 def plain_number(value: Any) -> Any:

@@ -18,22 +18,18 @@ from oprag.tokens import count
 from oprag.warn import warn
 
 __all__ = [
-    "EVERY",
     "NeighborReader",
     "WithNeighbors",
     "add_neighbors",
     "best_of_sources",
-    "has_unique_position",
     "neighbors_among",
-    "read_checked",
+    "read_in_order",
 ]
 
 NeighborReader = Callable[[Chunk, int], Iterable[Chunk]]
 """Returns up to a number of chunks before and after a given one, in any order; ranks of the result are ignored."""
 
-EVERY = 20_000
-"""Number of chunks before and after one to read a whole source."""
-
+_EVERY = 20_000  # chunks before and after one, to read a whole source
 _MAX_SOURCES = 10  # that are read whole for a question
 # Chunks dropped for these reasons can still be added as neighbors, since these limits do not apply to neighbors.
 _CAN_RETURN = ("max_candidates", "similarity_threshold", "k")
@@ -84,7 +80,7 @@ def add_neighbors(
     small = _small_sources(selected, options, read) if options.whole_source_tokens is not None else {}
     whole = frozenset(chunk.source for chunk in selected if chunk.rank in small)
     read_for = small | {
-        chunk.rank: read_checked(read, chunk, options.neighbors)
+        chunk.rank: _read_checked(read, chunk, options.neighbors)
         for chunk in selected
         if options.neighbors and chunk.source is not None and chunk.source not in whole
     }
@@ -102,7 +98,7 @@ def add_neighbors(
         if anchor.rank in numbered.altered:
             # A text that was replaced, such as by a sentence window, may already contain the neighbors.
             around = [one for one in around if one.rank == anchor.rank or one.text.strip() not in anchor.text]
-        for neighbor in _nearest(anchor, around, EVERY if anchor.rank in small else options.neighbors):
+        for neighbor in _nearest(anchor, around, _EVERY if anchor.rank in small else options.neighbors):
             drop = drops.get(neighbor.rank)
             # No threshold applies to a source that is taken whole.
             again = drop is None or drop.reason in (_CAN_RETURN_WHOLE if anchor.rank in small else _CAN_RETURN)
@@ -127,7 +123,7 @@ def _small_sources(
     """Return all chunks of each source that is taken whole, by the rank of its best selected chunk."""
     found: dict[int, Sequence[Chunk]] = {}
     for chunk in best_of_sources(selected):
-        around = read_checked(read, chunk, EVERY)
+        around = _read_checked(read, chunk, _EVERY)
         left = options.whole_source_tokens or 0
         for one in around:
             left -= count(one.text, options.count_tokens)
@@ -140,7 +136,7 @@ def _small_sources(
 
 
 def best_of_sources(selected: Sequence[Chunk]) -> list[Chunk]:
-    """Return the best selected chunk of each source that is read whole: of the first ones, by that chunk."""
+    """Return the best selected chunk of each source, of as many sources as are read whole for a question."""
     best: dict[str, Chunk] = {}
     for chunk in selected:
         if chunk.source is not None:
@@ -148,14 +144,26 @@ def best_of_sources(selected: Sequence[Chunk]) -> list[Chunk]:
     return list(best.values())[:_MAX_SOURCES]
 
 
-def has_unique_position(chunk: Chunk) -> bool:
+def read_in_order(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int], Sequence[Chunk]]) -> list[Chunk]:
+    """Read all chunks of the source of one, in order; none if the position of one is unknown."""
+    around = _read_checked(read, chunk, _EVERY)
+    names = {name for one in around for name in (one.id, one.text)}
+    if around and names.isdisjoint({chunk.id or chunk.text, chunk.text}):
+        # A function may leave out the chunk itself.
+        around = [*around, chunk]
+    numbered = [changed(one, rank=rank) for rank, one in enumerate(around)]
+    placed = place(numbered, options.source_key, options.position_key).chunks
+    mine = [one for one in placed if one.source == chunk.source]
+    return sorted(mine, key=key_of) if all(map(_has_unique_position, mine)) else []
+
+
+def _has_unique_position(chunk: Chunk) -> bool:
     """Whether the position orders the chunk among its neighbors; a page shared by several chunks does not."""
     known = chunk.source is not None and chunk.position is not None
     return known and chunk.position is not None and chunk.position.kind not in (PositionKind.PAGE, PositionKind.NONE)
 
 
-def read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
-    """Read the chunks around one that can be compared with it."""
+def _read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
     try:
         around = read(chunk, number)
     except (OpragError, OpragWarning):
@@ -224,7 +232,7 @@ def _placed_together(before: Sequence[Chunk], placed: Sequence[Chunk]) -> tuple[
     """
     now = {chunk.rank: chunk for chunk in placed}
     contradicted = {
-        chunk.source for chunk in before if has_unique_position(chunk) and not has_unique_position(now[chunk.rank])
+        chunk.source for chunk in before if _has_unique_position(chunk) and not _has_unique_position(now[chunk.rank])
     }
     if contradicted:
         warn(
@@ -238,7 +246,7 @@ def _placed_together(before: Sequence[Chunk], placed: Sequence[Chunk]) -> tuple[
     for chunk in placed:
         if chunk.source in contradicted:
             continue
-        if has_unique_position(chunk):
+        if _has_unique_position(chunk):
             by_rank[chunk.rank] = first.setdefault((chunk.source, key_of(chunk), chunk.text), chunk)
         else:
             by_rank[chunk.rank] = chunk
@@ -260,10 +268,10 @@ def _nearest(anchor: Chunk, around: Sequence[Chunk], number: int) -> Iterator[Ch
                 f"{describe(chunk.source)}",
                 chunk,
             )
-    if not has_unique_position(anchor):
+    if not _has_unique_position(anchor):
         return
     key = key_of(anchor)
-    ordered = sorted(filter(has_unique_position, around), key=key_of)
+    ordered = sorted(filter(_has_unique_position, around), key=key_of)
     before = [chunk for chunk in ordered if key_of(chunk) < key][::-1][:number]
     after = [chunk for chunk in ordered if key_of(chunk) > key][:number]
     for distance in range(max(len(before), len(after))):
@@ -296,7 +304,7 @@ class _NeighborsInList:
             # If a source was added twice, copies of a chunk share the place of the first.
             ordered: list[int] = []
             places: dict[Any, int] = {}
-            for chunk in sorted(filter(has_unique_position, group), key=key_of):
+            for chunk in sorted(filter(_has_unique_position, group), key=key_of):
                 identity = key_of(chunk), chunk.text
                 if identity not in places:
                     places[identity] = len(ordered)

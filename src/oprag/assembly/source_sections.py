@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from oprag.assembly.neighbors import EVERY, best_of_sources, has_unique_position, read_checked
-from oprag.assembly.order import key_of
+from oprag.assembly.neighbors import best_of_sources, read_in_order
 from oprag.assembly.section import section_of
 from oprag.chunk import Chunk, changed
 from oprag.errors import RetrievalWarning, SourceReadError
 from oprag.masking import masked_error, start_of
 from oprag.options import ContextOptions
-from oprag.positions.placing import place
 from oprag.warn import warn
 
 __all__ = ["with_sections"]
@@ -50,7 +48,7 @@ def with_sections(
 def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int], Sequence[Chunk]]) -> dict[str, str]:
     """Return the sections of all chunks of a source by their ids and texts; of texts in several sections, none."""
     try:
-        around = read_checked(read, chunk, EVERY)
+        ordered = read_in_order(chunk, options, read)
     except SourceReadError as error:
         warn(
             "{section} in header= is empty for sources whose chunks cannot be read: "
@@ -59,15 +57,11 @@ def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int]
             cause="headings that cannot be read",
         )
         return {}
-    numbered = [changed(one, rank=rank) for rank, one in enumerate(around)]
-    placed = place(numbered, options.source_key, options.position_key).chunks
-    placed = [one for one in placed if one.source == chunk.source]
-    if not placed or not all(map(has_unique_position, placed)):
+    if not ordered:
         return {}
     # It imports this package.
     from oprag.outline import section_paths
 
-    ordered = sorted(placed, key=key_of)
     found: dict[str, str] = {}
     for one, path in zip(ordered, section_paths(ordered, chunk.source or ""), strict=True):
         for name in filter(None, (one.id, one.text)):

@@ -69,7 +69,10 @@ class Citation(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Headings over the start of the passage, from metadata, such as "Install > On Windows"; empty if unknown."""
+        """Headings over the start of the passage, such as "Install > On Windows"; empty if unknown.
+
+        From metadata; with `{section}` in the header, else from the Markdown headings in the source.
+        """
         return section_of(self.passage.chunks[0])
 
     def to_dict(self) -> dict[str, Any]:
