@@ -8,7 +8,7 @@ from typing import Any
 from oprag.assembly.neighbors import best_of_sources, read_in_order
 from oprag.assembly.section import section_of
 from oprag.chunk import Chunk, changed
-from oprag.errors import RetrievalWarning, SourceReadError
+from oprag.errors import OpragError, RetrievalWarning
 from oprag.masking import masked_error, start_of
 from oprag.options import ContextOptions
 from oprag.warn import warn
@@ -49,10 +49,11 @@ def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int]
     """Return the sections of all chunks of a source by their ids and texts; of texts in several sections, none."""
     try:
         ordered = read_in_order(chunk, options, read)
-    except SourceReadError as error:
+    except OpragError as error:
+        # A header does not make a question fail.
         warn(
             "{section} in header= is empty for sources whose chunks cannot be read: "
-            f"{start_of(masked_error(error.__cause__), _MAX_ERROR_LENGTH)}",
+            f"{start_of(masked_error(error.__cause__ or error), _MAX_ERROR_LENGTH)}",
             RetrievalWarning,
             cause="headings that cannot be read",
         )

@@ -3,7 +3,6 @@
 import json
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from oprag import Chunk, Context, RetrievalWarning, WorkingContext, build_contex
 from oprag.assembly.section import section_of
 from oprag.chunk import changed
 from oprag.methods.answer import citations_in
+from oprag.warn import forget
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,8 @@ def test_sources_are_read_once_and_at_most_ten():
     assert reads.asked == [f"{number}.md" for number in range(10)]
     # Neither a rebuild nor a source that is taken whole reads them again.
     assert context.with_thresholds(min_chunks=1).text == context.text
-    assert pickle.loads(pickle.dumps(replace(context, inputs=replace(context.inputs, read_neighbors=None)))).text
+    again = pickle.loads(pickle.dumps(context))
+    assert again.with_thresholds(min_chunks=1).text == context.text
     assert len(reads.asked) == 10
     reads.asked.clear()
     whole = build_context(hits[:2], read_neighbors=reads, header="{section}|", whole_source_tokens=99, stitch=False)
@@ -196,10 +197,16 @@ def test_a_source_that_cannot_be_read_has_no_section():
     with pytest.warns(RetrievalWarning, match=r"\{section\} in header= is empty.*the store is closed") as told:
         assert shown(build_context(chunks, read_neighbors=broken, header="{section}|", stitch=False)) == ["", ""]
     assert len(str(told[0].message)) <= 200
+    # Once.
+    other: dict[str, Any] = {"read_neighbors": lambda chunk, number: ["a text"], "header": "{section}|"}
+    assert shown(build_context(chunks, **other)) == [""]
+    forget()
+    with pytest.warns(RetrievalWarning, match=r"expected oprag\.Chunk objects as neighbors, got str"):
+        assert shown(build_context(chunks, **other)) == [""]
     assert shown(build_context(chunks, read_neighbors=lambda chunk, number: [], header="{section}|")) == [""]
     # Where the order is unknown, headings are no help.
     unordered = [Chunk(chunk.text, chunk.rank, chunk.source, id=chunk.id) for chunk in chunks]
-    read = {"read_neighbors": lambda chunk, number: unordered, "on_uncertain": "ignore"}
+    read: dict[str, Any] = {"read_neighbors": lambda chunk, number: unordered, "on_uncertain": "ignore"}
     assert shown(build_context(unordered, **read, header="{section}|")) == ["", ""]
 
 
