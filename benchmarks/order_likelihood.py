@@ -1,240 +1,282 @@
-"""The likelihood of gold answers after the same chunks in different orders, for several numbers of chunks.
+"""The likelihood of gold answers after contexts that differ in order, number of chunks or continuity.
 
-A model with a few hundred million weights is enough. `python -m benchmarks.order_likelihood PART --data FOLDER --model
-FOLDER --results FILE` writes a part of docs/benchmarks/order_likelihood.md and resumes an interrupted run. On two
-cores, `short` takes about two hours, and `summaries` four.
+    python -m benchmarks.order_likelihood texts --data FOLDER --texts FILE.xz
+    python -m benchmarks.likelihood MODEL FILE.xz SCORES
+    python -m benchmarks.order_likelihood page --texts FILE.xz --scores SCORES --reader WORDS
+
+The last command writes docs/benchmarks/order_likelihood.md. A model with a few hundred million weights is enough; the
+second command needs hours on two cores, and minutes on an accelerator.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+import lzma
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data_sets import rows_of
 from benchmarks.machine import machine
-from benchmarks.progress import told
 from benchmarks.result import Result, Table, markdown, p_value
-from benchmarks.windowed_attention import load_windowed
-from oprag.compare import Curve, ModelSpec, Results, SettingDifference, SettingSummary, read_data
-from oprag.compare.plan import make_plan
-from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
-from oprag.compare.running.run import run as run_experiment
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.stats.summary import Summary
+from oprag import Chunk, ContextOptions, DocumentIndex, LocalEmbedder, build_context
+from oprag.compare.stats.difference import Difference, paired_difference
+from oprag.compare.stats.summary import Summary, summarise
+from oprag.options import Order
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "order_likelihood.md"
-COMMAND = "python -m benchmarks.order_likelihood {} --data FOLDER --model FOLDER --results FILE"
-PACKAGES = ("oprag", "torch", "transformers", "wordllama")
-METRIC = "answer_likelihood"
+PACKAGES = ("oprag", "wordllama")
 SEED = 1
-DTYPE = "bfloat16"
+SIZE = 128
+CANDIDATES = 4
+"""Candidates for each kept chunk, where there is continuity."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the context is built; without `k` there is none."""
+
+    k: int | None = None
+    order: Order = "source"
+    seed: int = 0
+    continuity: float = 0.0
+
+    @property
+    def varied(self) -> str:
+        """The value that a table compares, in words."""
+        if self.k is None:
+            return "closed book"
+        return f"continuity {self.continuity}" if self.continuity else self.order
 
 
 @dataclass(frozen=True)
 class Part:
-    """Questions of one kind, and the experiment with them.
+    """Questions of one kind, and the compared settings; `sample` is the number of questions of each set.
 
-    Attributes:
-        title: The title of its section.
-        about: A description of the questions and the random order.
-        sets: The folders of its data sets, by name.
-        sample: The number of sampled questions of each set; None for all.
-        grid: The compared settings.
+    The baseline is source order without continuity; seeds of one random order are averaged.
     """
 
     title: str
     about: str
     sets: Mapping[str, str]
-    sample: int | None
-    grid: Sequence[Mapping[str, Any]]
+    settings: Sequence[Setting]
+    sample: int | None = None
 
 
+def _orders(ks: Sequence[int], seeds: Sequence[int]) -> list[Setting]:
+    fixed = [Setting(k, order) for k in ks for order in ("source", "rank", "reverse_rank")]
+    return [*fixed, *(Setting(k, "random", seed) for k in ks for seed in seeds), Setting()]
+
+
+_MEETINGS = (
+    "Questions about meetings (QMSum, validation and test, whose meetings are in the set): what was said about "
+    "something. The gold answer is a summary of a few sentences, whose evidence is in many places."
+)
+_SHORT = "Questions about stories (FairytaleQA) and contracts (CUAD) with short gold answers."
 PARTS = {
     "summaries": Part(
         "Summaries of meetings",
-        "Questions of QMSum (validation and test) whose meetings are in the set: what was said about something. The "
-        "gold answer is a summary of a few sentences, whose evidence is in many places. The random order is one "
-        "permutation (seed 1).",
+        f"{_MEETINGS} The random order is one permutation.",
         {"meetings": "qmsum"},
-        None,
-        [
-            {"method": METRIC, "order": ["source", "rank", "reverse_rank"], "k": [16, 32]},
-            {"method": METRIC, "order": "random", "seed": 1, "k": [16, 32]},
-            {"method": "closed_book_likelihood"},
-        ],
-    ),
-    "summaries_64": Part(
-        "Summaries of meetings, 64 chunks",
-        "Questions of QMSum (validation and test) whose meetings are in the set: what was said about something. The "
-        "gold answer is a summary of a few sentences, whose evidence is in many places. The random order is one "
-        "permutation (seed 1).",
-        {"meetings": "qmsum"},
-        None,
-        [
-            {"method": METRIC, "order": ["source", "rank", "reverse_rank"], "k": 64},
-            {"method": METRIC, "order": "random", "seed": 1, "k": 64},
-            {"method": "closed_book_likelihood"},
-        ],
+        _orders((16, 32, 64), (1,)),
     ),
     "short": Part(
         "Short answers about stories and contracts",
-        "Questions about stories (FairytaleQA) and contracts (CUAD) with short gold answers. The random order is the "
-        "mean of two permutations (seeds 1 and 2).",
+        f"{_SHORT} The random order is the mean of two permutations.",
         {"stories": "fairytaleqa_books", "contracts": "cuad_leval"},
+        _orders((4, 8, 16, 32), (1, 2)),
         100,
-        [
-            {
-                "method": METRIC,
-                "order": ["source", "rank", "reverse_rank", "random"],
-                "seed": [1, 2],
-                "k": [4, 8, 16, 32],
-            },
-            {"method": "closed_book_likelihood"},
-        ],
+    ),
+    "continuity": Part(
+        "Continuity",
+        f"{_MEETINGS} {_SHORT} The chunks are in source order; `continuity` chooses them among four times as many.",
+        {"meetings": "qmsum", "stories": "fairytaleqa_books", "contracts": "cuad_leval"},
+        [Setting(k, continuity=one) for k in (8, 16, 32) for one in (0.0, 0.3, 0.5)],
+        600,
     ),
 }
 
 
-def experiment(part: Part, data: Path, model: Path) -> Experiment:
-    """The experiment of a part."""
-    sets = {name: read_data(data / folder) for name, folder in part.sets.items()}
-    if part.sample is not None:
-        sets = {name: one.sample(part.sample, SEED) for name, one in sets.items()}
-    loaded, tokenizer = load_windowed(str(model), DTYPE)
-    reader = TransformersLikelihood(loaded, tokenizer, name=f"{model.name}, windowed attention")
-    return Experiment(
-        name=f"order likelihood: {part.title}",
-        data=sets,
-        models={"reader": ModelSpec(reader, "reader")},
-        grid=part.grid,
-        metrics=[METRIC, "evidence_coverage"],
-        # Each text is read on one core (OMP_NUM_THREADS=1), two concurrently.
-        max_concurrency=2,
-    )
-
-
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog=COMMAND.format("PART"), description=__doc__)
-    parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
-    parser.add_argument("--model", type=Path, required=True, help="folder of a causal language model")
-    parser.add_argument("--results", type=Path, required=True, help="results file")
-    parser.add_argument("--about-model", default="", help="description of the model on the page")
-    parser.add_argument("--k", type=int, nargs="+", help="numbers of chunks; by default all of the part")
-    parser.add_argument("--sample", type=int, help="number of questions of each set; by default that of the part")
-    parser.add_argument("--page", type=Path, default=PAGE, help="page with markers for the part")
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    texts, page = commands.add_parser("texts"), commands.add_parser("page")
+    texts.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
+    page.add_argument("--scores", type=Path, required=True, help="what likelihood.py wrote")
+    page.add_argument("--reader", required=True, help="the model and where it ran, in words")
+    page.add_argument("--suffix", default="", help="added to the titles and markers of the parts, for another reader")
+    page.add_argument("--page", type=Path, default=PAGE, help="page with markers for each part")
+    for one in (texts, page):
+        one.add_argument("--texts", type=Path, required=True)
     options = parser.parse_args()
-    part, command = PARTS[options.part], COMMAND.format(options.part)
-    if options.k:
-        part = replace(part, grid=[{**cell, "k": options.k} if "k" in cell else cell for cell in part.grid])
-        command += f" --k {' '.join(map(str, options.k))}"
-    if options.sample:
-        part = replace(part, sample=options.sample)
-        command += f" --sample {options.sample}"
-    wanted = experiment(part, options.data, options.model)
-    print(make_plan(wanted, options.results).describe(), file=sys.stderr, flush=True)
-    print(run_experiment(wanted, options.results, retry_failed=True, on_progress=told()), file=sys.stderr)
-    result = _result(part, command, Results.open(options.results, wanted.name), options.about_model)
-    begin, end = (f"<!-- {mark} {options.part} -->" for mark in ("begin", "end"))
-    before, _, rest = options.page.read_text(encoding="utf-8").partition(begin)
-    _, there, after = rest.partition(end)
-    if not there:
-        sys.exit(f"{options.page} has no markers {begin} and {end}")
-    written = "\n\n".join([begin, markdown(result), machine(PACKAGES), end])
-    options.page.write_text(before + written + after, encoding="utf-8")
-    print(f"wrote {options.page}")
+    if options.command == "texts":
+        with lzma.open(options.texts, "wt", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(row)}\n" for name in PARTS for row in _texts(name, options.data))
+        return
+    with lzma.open(options.texts, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    scores = [float(line) for line in options.scores.read_text().splitlines()]
+    text = options.page.read_text(encoding="utf-8")
+    for name, of_part in groupby(zip(rows, scores, strict=True), key=lambda pair: pair[0]["part"]):
+        begin, end = (f"<!-- {mark} {name}{options.suffix} -->" for mark in ("begin", "end"))
+        before, rest = text.split(begin)
+        shown = [
+            begin,
+            markdown(_result(PARTS[name], list(of_part), options.reader, options.suffix)),
+            machine(PACKAGES),
+            end,
+        ]
+        text = before + "\n\n".join(shown) + rest.split(end)[1]
+    options.page.write_text(text, encoding="utf-8")
 
 
-def _result(part: Part, command: str, found: Results, model: str) -> Result:
-    by_order = found.differences("order", [METRIC])
-    curves = [one for one in found.curves("k", METRIC) if len(one.points) > 1]
-    tables = [
-        Table(
-            "The mean log-probability per token of the gold answer, in nats (higher is better), with 95% bootstrap "
-            "intervals; evidence coverage is the same in all orders:",
-            ["set", "k", "order", "questions", "failed", "likelihood", "evidence coverage", "context tokens"],
-            [_line(row) for row in found.settings],
-        ),
-        Table(
-            "Other orders compared with source order, question by question (negative: source order is better); p "
-            "corrected for all comparisons of the experiment:",
-            ["set", "k", "order", "difference", "p"],
-            [_difference(one) for one in by_order],
-        ),
-    ]
-    if curves:
-        rows = [[str(one.values.get("data", "")), str(one.values.get("order", "")), one.describe()] for one in curves]
-        tables.append(Table("Curves over k, by order:", ["set", "order", "conclusion"], rows))
-    return Result(
-        part.title,
-        f"{part.about} {_asked(part)} Chunks of 128 tokens, found with the packaged static embedder; the k best of a "
-        f"question are the same in every order. The reader is {model or 'the given model'}. It computes the likelihood "
-        "of each gold answer after the context and the question; the highest one counts. Closed book is without a "
-        f"context. Written by `{command}`.",
-        tables=tables,
-        notes=[_conclusion(by_order), *([_peaks(curves)] if curves else [])],
+def _texts(name: str, data: Path) -> Iterator[dict[str, Any]]:
+    """The prompt of each question in each setting of a part."""
+    part, local = PARTS[name], LocalEmbedder()
+    for data_set, folder in part.sets.items():
+        documents = {row["document_id"]: row["text"] for row in rows_of(data / folder / "documents.jsonl.gz")}
+        asked = rows_of(data / folder / "questions.jsonl.gz")
+        if part.sample is not None and part.sample < len(asked):
+            asked = random.Random(SEED).sample(asked, part.sample)
+        for document, group in groupby(
+            sorted(asked, key=lambda row: row["document_id"]), lambda row: row["document_id"]
+        ):
+            questions = list(group)
+            index = DocumentIndex.from_texts({document: documents[document]}, local, local.tokenizer, chunk_size=SIZE)
+            most = CANDIDATES * max(one.k or 0 for one in part.settings)
+            found = index.search_all([row["question"] for row in questions], most)
+            for row, hits in zip(questions, found, strict=True):
+                for setting in part.settings:
+                    yield {
+                        "part": name,
+                        "set": data_set,
+                        "document": document,
+                        "question": row["id"],
+                        "setting": asdict(setting),
+                        "answers": [one for one in row["answers"] if one.strip()],
+                        **_prompt(row, hits, setting),
+                    }
+
+
+def _prompt(row: Mapping[str, Any], hits: Sequence[Chunk], setting: Setting) -> dict[str, Any]:
+    if setting.k is None:
+        return {"prompt": f"Question: {row['question']}\nAnswer:", "coverage": None}
+    options = ContextOptions(
+        k=setting.k,
+        max_candidates=(CANDIDATES if setting.continuity else 1) * setting.k,
+        order=setting.order,
+        seed=setting.seed,
+        continuity=setting.continuity,
     )
+    context = build_context(hits, options)
+    spans = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in context.kept]
+    gold = [(one["start"], one["end"]) for one in row["evidence"]]
+    inside = sum(max(0, min(end, last) - max(start, first)) for start, end in spans for first, last in gold)
+    return {
+        # A text to continue, since base models do not follow instructions.
+        "prompt": f"{context.text}\n\nQuestion: {row['question']}\nAnswer:",
+        "coverage": inside / sum(last - first for first, last in gold) if gold else None,
+    }
+
+
+def _shown(one: Summary) -> str:
+    return "–" if one.mean is None else f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
 
 
 def _asked(part: Part) -> str:
-    """The sample of a part in words."""
     if part.sample is None:
         return "All questions of the set are asked."
-    return f"A random sample of {part.sample} questions of each set is asked (seed {SEED})."
+    return f"Of each set at most {part.sample} questions are asked (seed {SEED})."
 
 
-def _conclusion(found: Sequence[SettingDifference]) -> str:
-    settled = [one for one in found if one.difference.adjusted_p is not None and one.difference.adjusted_p < 0.05]
-    counted = f"{len(settled)} of {len(found)} differences between orders have a corrected p < 0.05."
-    return counted if settled else f"**No difference between orders is shown**: {counted}"
+@dataclass(frozen=True)
+class _Scores:
+    """The likelihood and evidence coverage of each question in a setting, NaN if there is none."""
+
+    likelihood: NDArray[np.float64]
+    coverage: NDArray[np.float64]
 
 
-def _peaks(curves: Sequence[Curve]) -> str:
-    named = [
-        f"{one.values.get('data')}, {one.values.get('order')}: k = {one.sweet_spot.value}"
-        for one in curves
-        if one.sweet_spot is not None
-    ]
-    if not named:
-        return "**No sweet spot is shown**: in no order is one k better than all others."
-    return (
-        f"**The number of chunks matters**: {len(named)} of {len(curves)} curves over k have a sweet spot "
-        f"({'; '.join(named)})."
+def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reader: str, suffix: str = "") -> Result:
+    lines: list[list[str]] = []
+    compared: list[tuple[list[str], Difference]] = []
+    for name in part.sets:
+        documents, found = _by_setting([pair for pair in scored if pair[0]["set"] == name])
+        for setting, one in found.items():
+            lines.append(
+                [
+                    name,
+                    "–" if setting.k is None else str(setting.k),
+                    setting.varied,
+                    _shown(summarise(one.likelihood, documents)),
+                    "–" if setting.k is None else f"{np.nanmean(one.coverage):.3f}",
+                ]
+            )
+            base = found.get(Setting(setting.k))
+            if base is not None and setting != Setting(setting.k):
+                difference = paired_difference(one.likelihood, base.likelihood, documents)
+                compared.append(([name, str(setting.k), setting.varied], difference))
+    corrected = _holm([one.p_value or 0.0 for _, one in compared])
+    shown = sum(p < 0.05 for p in corrected)
+    return Result(
+        part.title + suffix,
+        f"{part.about} {_asked(part)} Chunks of {SIZE} tokens, found with the packaged static embedder. The reader is "
+        f"{reader}. It computes the likelihood of each gold answer after the context and the question; the highest one "
+        "counts. Closed book is without a context.",
+        tables=[
+            Table(
+                "The mean log-probability per token of the gold answer, in nats (higher is better), with the 95 % "
+                "interval of a bootstrap over documents; the share of the characters of the evidence in the context:",
+                ["set", "k", "setting", "likelihood", "evidence"],
+                lines,
+            ),
+            Table(
+                "Compared with source order without continuity, question by question (negative: the baseline is "
+                "better); p by Holm's correction for all comparisons of the table:",
+                ["set", "k", "setting", "difference", "p"],
+                [[*where, one.describe(), p_value(p)] for (where, one), p in zip(compared, corrected, strict=True)],
+            ),
+        ],
+        notes=[f"{shown} of {len(compared)} differences have a corrected p < 0.05."],
     )
 
 
-def _difference(one: SettingDifference) -> list[str]:
-    values = one.setting.values
-    return [
-        str(values.get("data", "")),
-        str(values.get("k", "")),
-        f"{one.value} − {one.baseline_value}",
-        one.difference.describe(),
-        p_value(one.difference.adjusted_p),
-    ]
+def _by_setting(
+    scored: Sequence[tuple[Mapping[str, Any], float]],
+) -> tuple[NDArray[np.int64], dict[Setting, _Scores]]:
+    """The document of each question, and the scores of each setting; those of several seeds are averaged."""
+    questions = {row["question"]: row["document"] for row, _ in scored}
+    places = {question: place for place, question in enumerate(questions)}
+    names = list(dict.fromkeys(questions.values()))
+    cells: dict[Setting, list[NDArray[np.float64]]] = {}
+    seeds: dict[Setting, dict[Any, int]] = {}
+    for row, likelihood in scored:
+        given = Setting(**row["setting"])
+        setting = Setting(given.k, given.order, continuity=given.continuity)
+        seed = seeds.setdefault(setting, {}).setdefault(given.seed, len(seeds[setting]))
+        values = cells.setdefault(setting, [])
+        if seed == len(values):
+            values.append(np.full((2, len(places)), np.nan))
+        values[seed][:, places[row["question"]]] = likelihood, np.nan if row["coverage"] is None else row["coverage"]
+    documents = np.array([names.index(document) for document in questions.values()])
+    return documents, {setting: _Scores(*np.mean(values, axis=0)) for setting, values in cells.items()}
 
 
-def _line(row: SettingSummary) -> list[str]:
-    values = row.values
-    tokens = row.per_answer.get("context_tokens")
-    return [
-        str(values.get("data", "")),
-        str(values.get("k", "–")),
-        str(values.get("order", "closed book")),
-        str(row.scores[METRIC].n if METRIC in row.scores else 0),
-        str(row.failed),
-        _shown(row.scores.get(METRIC)),
-        _shown(row.scores.get("evidence_coverage")),
-        "–" if tokens is None else f"{tokens:,.0f}",
-    ]
-
-
-def _shown(one: Summary | None) -> str:
-    return "–" if one is None or one.mean is None else f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
+def _holm(p_values: Sequence[float]) -> list[float]:
+    """P-values by Holm's step-down correction (1979)."""
+    corrected, highest = [0.0] * len(p_values), 0.0
+    for done, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, p_values[place] * (len(p_values) - done)))
+        corrected[place] = highest
+    return corrected
 
 
 if __name__ == "__main__":

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["load_windowed"]
+__all__ = ["register"]
 
 _NAME = "windowed"
 # Queries per block: larger blocks read more masked keys, smaller blocks make more and smaller products.
 _BLOCK = 512
 
 
-def load_windowed(folder: str, dtype: str) -> tuple[Any, Any]:
-    """A causal language model with this attention, and its tokenizer."""
-    from transformers import AttentionInterface, AutoModelForCausalLM, AutoTokenizer
+def register() -> str:
+    """Make this attention known to transformers, and return its name."""
+    from transformers import AttentionInterface
     from transformers.masking_utils import AttentionMaskInterface
 
     AttentionInterface.register(_NAME, _attention)
     # The attention function makes the masks itself.
     AttentionMaskInterface.register(_NAME, lambda *_, **__: None)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=_NAME)
-    return model, AutoTokenizer.from_pretrained(folder)
+    return _NAME
 
 
 def _attention(

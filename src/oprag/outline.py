@@ -60,7 +60,6 @@ class _Start(NamedTuple):
         row: Index of its chunk.
         inside: Whether that chunk contains text before the start.
         at: Its offset in the text of the source; 0 if it is not in the text.
-        adjoins: Whether only white space is between the heading before it and this one.
     """
 
     level: int
@@ -68,7 +67,6 @@ class _Start(NamedTuple):
     row: int
     inside: bool = False
     at: int = 0
-    adjoins: bool = False
 
 
 def outline_entries(chunks: Sequence[Chunk], source: str) -> list[OutlineEntry]:
@@ -112,10 +110,18 @@ def section_paths(chunks: Sequence[Chunk], source: str) -> list[str]:
         number = bisect_right(starts, begin, key=attrgetter("at"))
         if number and starts[number - 1].at == begin:
             end = begin + len(chunk.text.strip())
-            while number < len(starts) and starts[number].adjoins and starts[number].at < end:
+            # A heading right under another one counts, too.
+            while (
+                number < len(starts) and starts[number].at < end and _adjoin(joined, *starts[number - 1 : number + 1])
+            ):
                 number += 1
         found.append(paths[number])
     return found
+
+
+def _adjoin(joined: _Joined, first: _Start, second: _Start) -> bool:
+    """Whether a heading is in the line under another one, apart from empty lines."""
+    return len(joined.text[first.at : second.at].strip().splitlines()) == 1
 
 
 def _entries(starts: Sequence[_Start], total: int) -> list[OutlineEntry]:
@@ -155,7 +161,7 @@ def _headings_in_text(joined: _Joined, source: str) -> list[_Start]:
     starts: list[_Start] = []
     alone = 0
     fence = ""
-    at = after = 0
+    at = 0
     lines = joined.text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         stripped = line.rstrip()
@@ -169,9 +175,7 @@ def _headings_in_text(joined: _Joined, source: str) -> list[_Start]:
         elif not fence and (match := _HEADING.fullmatch(stripped)):
             row = bisect_right(joined.added, at) - 1
             title = _title(match[2].rstrip(" \t#"))
-            adjoins = not joined.text[after:at].strip()
-            starts.append(_Start(len(match[1]), title, row, joined.visible[row] < at, at, adjoins))
-            after = at + len(line)
+            starts.append(_Start(len(match[1]), title, row, joined.visible[row] < at, at))
             around = lines[max(0, number - 1) : number], lines[number + 1 : number + 2]
             alone += not any(one.strip() for near in around for one in near)
         at += len(line)
