@@ -112,7 +112,7 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
             part = parts[source, key[:-1]]
         elif (span := chunk.span or place_in_source(chunk)) is not None:
             start, end, page = span
-            spans[source, page].append((start, end, index))
+            spans[source if page is None else (source, page)].append((start, end, index))
             continue
         elif kind is PositionKind.KEY and type(number := key[-1][-1]) is int:
             part = parts[source, key[:-1]]
