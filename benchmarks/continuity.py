@@ -14,11 +14,21 @@ from numpy.typing import NDArray
 from benchmarks.data_sets import DataSet, Question, read_set
 from benchmarks.minilm import minilm
 from benchmarks.result import Result, Table, main
-from oprag import Chunk, ContextOptions, DocumentIndex, DualEncoder, Embedder, LocalEmbedder, build_context
+from oprag import (
+    Chunk,
+    ContextOptions,
+    DocumentIndex,
+    DualEncoder,
+    Embedder,
+    LocalEmbedder,
+    build_context,
+    neighbors_among,
+)
 from oprag.index.document_index import SearchKind
 
 SETS = ("qmsum", "fairytaleqa_books", "chroma_spans", "cuad_leval")
-BUDGETS = (1_024, 2_048, 4_096, 8_192)
+BUDGETS = (1_024, 2_048, 4_096, 8_192, 16_384)
+AVERAGED = 4  # budgets in the means; more than half of the meetings fit into the last one
 CONTINUITY = (0.2, 0.3, 0.5)
 QUESTIONS = 600
 WHOLE = 0.95  # share of the evidence from which it counts as whole
@@ -26,6 +36,8 @@ DRAWS = 2_000  # of the bootstrap
 RANK, DEFAULT = "by rank", "continuity 0.3"
 NEIGHBORS = {"neighbors 1": 1, "neighbors 2": 2}
 SEGMENTS = "segments"
+FEW = 8  # chunks that a retriever with a low limit returns
+AROUND = (0, 1, 2)
 # The "balanced" values of dsRAG: the fall of a chunk's value with its rank, the penalty of each chunk in a segment, the
 # minimum value of a segment, and its maximum number of chunks.
 DECAY, PENALTY, MINIMUM, LONGEST = 30, 0.18, 0.5, 15
@@ -44,18 +56,23 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
     """Search every set in every way, and build the contexts of each question."""
     share_rows: list[list[str]] = []
     whole_rows: list[list[str]] = []
+    budget_rows: list[list[str]] = []
+    few_rows: list[list[str]] = []
     settings = (RANK, *NEIGHBORS, SEGMENTS, *(f"continuity {one}" for one in CONTINUITY))
     for name in SETS:
         data_set = read_set(data / name, questions)
         for way in ways.split(","):
             found = _covered(data_set, _search(data_set, way, size), size, settings)
-            means = {setting: covered.mean() for setting, covered in found.shares.items()}
-            low, high = _interval(found.shares[DEFAULT].mean(1) - found.shares[RANK].mean(1), found.documents)
+            shares = {setting: covered[:, :AVERAGED] for setting, covered in found.shares.items()}
+            means = {setting: covered.mean() for setting, covered in shares.items()}
             where = f"{name}, {way}"
-            gain = f"{means[DEFAULT] - means[RANK]:+.3f} [{low:+.3f}, {high:+.3f}]"
+            gain = _gain(shares[DEFAULT].mean(1), shares[RANK].mean(1), found.documents)
             share_rows.append([where, f"{len(found.documents):,}", *(f"{means[one]:.3f}" for one in settings), gain])
-            whole_rows.append([where, *(_whole_and_missed(found.shares[one]) for one in settings)])
-    budgets = ", ".join(f"{budget:,}" for budget in BUDGETS)
+            whole_rows.append([where, *(_whole_and_missed(shares[one]) for one in settings)])
+            pairs = zip(found.shares[DEFAULT].T, found.shares[RANK].T, strict=True)
+            budget_rows.append([where, *(_gain(one, other, found.documents) for one, other in pairs)])
+            few_rows.append([where, *(_few(*found.few[:, place].T) for place in range(len(AROUND)))])
+    budgets = ", ".join(f"{budget:,}" for budget in BUDGETS[:AVERAGED])
     return Result(
         "Continuity",
         f"What is in the context of a question about one document, mean over token budgets of {budgets}. Chunks are "
@@ -76,6 +93,18 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
                 "Share of questions whose evidence is in the context whole (at least 95 %) / not at all:",
                 ["set and search", *settings],
                 whole_rows,
+            ),
+            Table(
+                "Difference of continuity 0.3 to rank in the share of the evidence, at each token budget; more than "
+                "half of the documents of qmsum have fewer than 16,384 tokens:",
+                ["set and search", *(f"{budget:,}" for budget in BUDGETS)],
+                budget_rows,
+            ),
+            Table(
+                f"A retriever that returns {FEW} chunks, with `neighbors=`: share of the characters of the evidence, "
+                "share of questions whose evidence is in the context whole / not at all, and mean tokens:",
+                ["set and search", *(f"neighbors={number}" for number in AROUND)],
+                few_rows,
             ),
         ],
     )
@@ -102,20 +131,29 @@ def _encode(texts: Sequence[str]) -> Any:
 
 
 class Covered(NamedTuple):
-    """The document of each question, and for each setting the shares of its evidence, of shape (questions, budgets)."""
+    """The document of each question, and what is in its contexts.
+
+    Attributes:
+        documents: The document of each question.
+        shares: For each setting the shares of the evidence, of shape (questions, budgets).
+        few: The share of the evidence and the tokens with few chunks, of shape (questions, neighbors, 2).
+    """
 
     documents: list[str]
     shares: dict[str, NDArray[np.float64]]
+    few: NDArray[np.float64]
 
 
 def _covered(data_set: DataSet, search: Search, size: int, settings: Sequence[str]) -> Covered:
     documents: list[str] = []
     shares: dict[str, list[list[float]]] = {setting: [] for setting in settings}
+    few: list[list[tuple[float, int]]] = []
     for document, index in search.indexes.items():
         asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
         every = len(index.chunks)
         tokens = [len(ids) for ids in _token_ids([chunk.text for chunk in index.chunks])]
         most = 4 * max(BUDGETS) // size
+        reader = neighbors_among(index.chunks)
         for question, hits in zip(asked, index.search_all([one.text for one in asked], most, search.kind), strict=True):
             documents.append(document)
             runs = _segments(hits, every, most)
@@ -128,7 +166,9 @@ def _covered(data_set: DataSet, search: Search, size: int, settings: Sequence[st
                         for budget in BUDGETS
                     ]
                 )
-    return Covered(documents, {setting: np.array(rows) for setting, rows in shares.items()})
+            contexts = (build_context(hits[:FEW], neighbors=one, read_neighbors=reader).kept for one in AROUND)
+            few.append([(_share(question, kept), sum(tokens[int(one.id or 0)] for one in kept)) for kept in contexts])
+    return Covered(documents, {setting: np.array(rows) for setting, rows in shares.items()}, np.array(few))
 
 
 def _token_ids(texts: Sequence[str]) -> Iterator[list[int]]:
@@ -209,6 +249,16 @@ def _share(question: Question, kept: Sequence[Chunk]) -> float:
 
 def _whole_and_missed(shares: NDArray[np.float64]) -> str:
     return f"{(shares >= WHOLE).mean():.3f} / {(shares == 0).mean():.3f}"
+
+
+def _few(shares: NDArray[np.float64], tokens: NDArray[np.float64]) -> str:
+    return f"{shares.mean():.3f}, {_whole_and_missed(shares)}, {tokens.mean():,.0f}"
+
+
+def _gain(one: NDArray[np.float64], other: NDArray[np.float64], documents: Sequence[str]) -> str:
+    """The mean difference with its interval."""
+    low, high = _interval(one - other, documents)
+    return f"{(one - other).mean():+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def _interval(differences: NDArray[np.float64], documents: Sequence[str]) -> tuple[float, float]:

@@ -7,11 +7,12 @@ which need scores.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from oprag.assembly.stitch import NUMBERED, STRIPPED, place_in_source
-from oprag.chunk import Chunk, Drop, PositionKind
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind
 
 __all__ = ["Values"]
 
@@ -96,23 +97,25 @@ def _own_values(count: int) -> tuple[float, ...]:
 
 def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
     """Return the candidates of each part of a source in which it is known how near chunks are."""
-    parts: dict[object, _Part] = {}
-    spans: dict[object, list[tuple[int, int, int]]] = {}
+    parts: defaultdict[object, _Part] = defaultdict(dict)
+    spans: defaultdict[object, list[tuple[int, int, int]]] = defaultdict(list)
     tied: list[tuple[_Part, int]] = []
     numbered = NUMBERED  # local, since these lookups are slow in a loop
     for index, chunk in enumerate(chunks):
-        source, place, position = chunk.source, chunk.place, chunk.position
-        if source is None or position is None or not position.key:
+        source, place = chunk.source, chunk.place
+        key, kind, _ = chunk.position or UNKNOWN_POSITION
+        if source is None or not key:
             continue
         if place is not None and place.number >= 0:
-            part, number = parts.setdefault(source, {}), place.number
-        elif position.kind in numbered and type(number := position.key[-1]) is int:
-            part = parts.setdefault((source, position.key[:-1]), {})
+            part, number = parts[source], place.number
+        elif kind in numbered and type(number := key[-1]) is int:
+            part = parts[source, key[:-1]]
         elif (span := chunk.span or place_in_source(chunk)) is not None:
-            spans.setdefault((source, span.page), []).append((span.start, span.end, index))
+            start, end, page = span
+            spans[source if page is None else (source, page)].append((start, end, index))
             continue
-        elif position.kind is PositionKind.KEY and type(number := position.key[-1][-1]) is int:
-            part = parts.setdefault((source, position.key[:-1]), {})
+        elif kind is PositionKind.KEY and type(number := key[-1][-1]) is int:
+            part = parts[source, key[:-1]]
         else:
             continue
         if part.setdefault(number, index) != index:
@@ -130,8 +133,9 @@ def _part_of_spans(spans: list[tuple[int, int, int]], chunks: Sequence[Chunk]) -
     before: str | None = None
     for start, end, index in sorted(spans):
         chunk = chunks[index]
-        near = start <= reached + STRIPPED or (before is not None and chunk.previous_id == before)
-        place += 1 if near else _FAR
-        part[place] = index
-        reached, before = max(reached, end), chunk.id
+        if start <= reached + STRIPPED:
+            place, reached = place + 1, max(reached, end)
+        else:
+            place, reached = place + (1 if before is not None and chunk.previous_id == before else _FAR), end
+        part[place], before = index, chunk.id
     return part
