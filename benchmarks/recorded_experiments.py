@@ -47,7 +47,8 @@ MEANT: dict[str, str] = {
         )
     },
     "*.report.running": "A report is that of a run in progress, too, which has calls in flight.",
-    "measured / *.measured*.cores": "The JSON of what was measured says how many cores could be used.",
+    "measured / *": "Answers are measured in this process, once each, and calls are shared.",
+    "* / *plan*.measured": "Measuring makes the calls of any other run, so a plan says nothing of it.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",
     "*.scorable.*": "Nothing is said to be missing where a metric needs nothing.",
     "*.other_fields.*": "Unknown fields of records are in `about`, and not listed beside it.",
@@ -275,7 +276,6 @@ def measured(folder: Path, data: Data) -> Iterator[Fact]:
     """A measured run."""
     grid = {**SMALL, **ORDERS, "method": ["stuff", "context_only"]}
     place = place_of(folder, "measured", data=data, grid=grid, metrics=["token_f1"])
-    yield from place.oprag("compare", place.file, "--measure", "--trust", "--plan", "--json")
     yield from place.oprag("compare", place.file, "--measure", *RUN)
     yield from place.all_of(Results.open(place.results))
 

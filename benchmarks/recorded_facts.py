@@ -235,10 +235,11 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
     settings = told.pop("settings")
     told["cells"] = settings
     if "report" in told:
-        names = ("values", "phases", "cores")
-        told["measured"] = [{name: one[name] for name in names} for one in settings if one["phases"]]
+        names = ("values", "measurements")
+        told["measured"] = [{name: one[name] for name in names} for one in settings if one["measurements"]]
+        del told["cores"]  # of this machine
     for one in [*settings, *told.get("impossible", ())]:
-        del one["phases"], one["cores"]
+        del one["measurements"]
     told["differences"] = told["differences"] and [_as_pair(one) for one in told["differences"]]
     for curve in told.get("curves", ()):
         points = {str(point["value"]): point for point in curve["points"]}

@@ -17,7 +17,6 @@
     ├── ExperimentError (ValueError)        an experiment is invalid
     │   └── UntrustedExperimentError        an experiment file contains parts that require trust
     ├── ResultsFileError (OSError)          a results file is corrupt, or cannot be read or written
-    ├── MeasurementError (RuntimeError)     a measurement in a separate process failed or crashed
     ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be computed
     ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a model call failed
@@ -55,7 +54,6 @@ __all__ = [
     "IndexFileWarning",
     "InputFileError",
     "LikelihoodError",
-    "MeasurementError",
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
@@ -160,10 +158,6 @@ class UntrustedExperimentError(ExperimentError):
 
 class ResultsFileError(OpragError, OSError):
     """A file is not a results file, is corrupt, or cannot be read or written."""
-
-
-class MeasurementError(OpragError, RuntimeError):
-    """A measured process raised an exception, was killed or crashed."""
 
 
 class LikelihoodError(OpragError, ValueError):

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import Results
-from oprag.compare.cores import describe_cores
-from tests.compare.answering import LEAKED
+from oprag.compare.meter import usable_cores
 from tests.compare.folders import model, write_data, write_experiment
 from tests.compare.helpers import rows
 
@@ -104,29 +103,6 @@ def test_a_run_that_is_not_agreed_to_leaves_no_file(tmp_path):
     check_refusal(compare(more), "cost about")
     assert len(calls_in(log)) == made
     assert rows(tmp_path / "harbour.db", "SELECT count(*) FROM replies") == [(made,)]
-
-
-@pytest.mark.process
-def test_the_money_of_measuring_is_asked_for(tmp_path):
-    pytest.importorskip("psutil")
-    log = tmp_path / "log"
-    grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 4'
-    path = write_experiment(tmp_path, grid, model(log=str(log)), PRICE, data="sample = 2")
-    (once,), (measured,) = (
-        re.findall(r"cost about ([\d,.]+)", compare(path, *more).stderr) for more in ([], ["--measure"])
-    )
-    plans = [json.loads(done(path, "--plan", "--json", *more).stdout) for more in ([], ["--measure"])]
-    assert [plan["calls"] for plan in plans] == [4, 4 * 3 + 2]
-    assert [float(once.replace(",", "")), float(measured.replace(",", ""))] == pytest.approx(
-        [plan["money"] for plan in plans], abs=0.01
-    )
-    assert not log.exists()
-    # Its answers are scored, and a run has nothing to ask.
-    shown = done(path, "--measure", "--yes").stdout
-    assert len(calls_in(log)) == 14
-    assert re.search(r"^source +0\.\d{3}", shown, re.MULTILINE)
-    done(path)
-    assert len(calls_in(log)) == 14
 
 
 def misspelt(folder, grid, *others, **options):
@@ -590,6 +566,7 @@ ERRORS = {
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
     "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "remove --ray", 2),
+    "measure at once": (NO_MODEL, ("--measure", "--max-concurrency", "2"), "remove --ray and --max-concurrency", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
     "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
 }
@@ -710,46 +687,38 @@ def test_a_second_interrupt_leaves_at_once(tmp_path):
 # Measuring
 
 
-def test_measuring_prints_what_each_phase_took(tmp_path):
+def test_measuring_prints_what_answers_took(tmp_path):
     pytest.importorskip("psutil")
-    grid = 'method = "stuff"\norder = ["source", "rank"]\nk = 2'
-    result = done(write_experiment(tmp_path, grid, model(), data="sample = 1"), "--measure")
-    for word in ("retrieval", "generation", "CPU", "source", "rank"):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', model(log=str(log)))
+    result = done(path, "--measure")
+    assert "have no measurement" not in result.stderr
+    for word in ("4 of 4", "CPU %", "peak", "source", "rank"):
         assert word in result.stdout
-    told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
+    told = f"CPU % is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
     assert told in " ".join(result.stdout.split())
+    # It goes on with what is stored, and makes no call twice.
+    made = len(calls_in(log))
+    shown = json.loads(done(path, "--measure", "--json").stdout)
+    assert shown["cores"] == [f"{usable_cores():g}"]
+    assert [setting["measurements"]["seconds"]["n"] for setting in shown["settings"]] == [4, 4]
+    assert len(calls_in(log)) == made == 8
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("function", ["leaking", "dying"])
-@pytest.mark.parametrize("give_up_after", [1, 25])
-def test_a_key_in_the_error_of_a_measured_model_is_nowhere(tmp_path, function, give_up_after):
+def test_stored_answers_are_not_measured(tmp_path):
     pytest.importorskip("psutil")
-    table = f'[models.m]\nuse = "tests.compare.answering:{function}"'
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', table, give_up_after=give_up_after, data="sample = 2")
-    told = [compare(path, "--measure", *more) for more in ([], ["--json"])]
-    report = CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")])
-    assert [one.exit_code for one in (*told, report)] == [1, 1, 0]
-    messages = [message for (message,) in rows(tmp_path / "harbour.db", "SELECT message FROM failed_measurements")]
-    assert messages
-    assert all("***" in message for message in messages)
-    assert LEAKED not in "".join(one.output for one in (*told, report))
-    for file in tmp_path.rglob("*"):
-        assert file.is_dir() or LEAKED.encode() not in file.read_bytes(), file
+    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model())
+    done(path)
+    result = done(path, "--measure")
+    told = "4 of 4 answers have no measurement, since they or replies to their prompts were stored before"
+    assert told in " ".join(result.stderr.split())
+    assert "CPU" not in result.stdout
+    assert "have no measurement" not in done(path, "--measure", "--results", tmp_path / "new.db").stderr
 
 
-@pytest.mark.process
-def test_what_could_not_be_measured_is_told_with_its_cause(tmp_path):
+def test_what_failed_while_it_was_measured_is_told_and_tried_again(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="bread rise"))
     result = done(path, "--measure", code=1)
     assert re.search(r"1 questions? in cells failed:\n  1 × ValueError: .*no answer about bread rise", result.stderr)
-
-
-@pytest.mark.process
-def test_a_limit_that_stops_measuring_may_be_raised(tmp_path):
-    pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), "[limits]\ncalls = 2")
-    result = done(path, "--measure", "--yes", code=1)
-    assert "Stopped: the limit of 2 calls is reached" in result.stderr
-    assert "run the same command with a higher limit to continue" in result.stderr
+    assert "failed" in done(path, "--measure", "--retry-failed", code=1).stderr

@@ -135,7 +135,7 @@ def test_every_error_has_a_code():
     unfinished = {kind.__name__ for kind in kinds if exit_code(kind.__new__(kind)) == INCOMPLETE}
     assert unfinished == {
         *("OpragError", "ChunkError", "TokenizerError", "EmbeddingError", "CacheError", "IndexFileError"),
-        *("ResultsFileError", "MeasurementError", "LikelihoodError", "ModelError", "SourceReadError"),
+        *("ResultsFileError", "LikelihoodError", "ModelError", "SourceReadError"),
     }
 
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.measure.measure import measure_cells
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
@@ -13,7 +11,6 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from tests.compare import answering
 from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
-from tests.compare.measurable import measurable
 
 ALL = {
     "k": [3, 6],
@@ -220,54 +217,6 @@ def test_the_description_has_everything(tmp_path):
     assert lines[4].startswith("  m: 12 calls, ")
     assert re.search(r", 0\.00\d+$", lines[4])  # what would be nothing with two decimals
     assert lines[5] == "limits: 100 calls (0 spent), 5 money (0 spent)"
-
-
-MEASURED = ["stuff", "map_reduce", "context_only"]
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("warmup", "repeats"), [(2, 2), (0, 1)])
-def test_the_calls_of_measuring_are_those_that_are_made(warmup, repeats, tmp_path):
-    pytest.importorskip("psutil")
-    path = tmp_path / "results.db"
-    grid = {"method": MEASURED, "passage_tokens": 60}
-    prices = {"m": {"input": 1_000_000, "output": 0}}
-
-    def planned(number):
-        small = measurable(grid, questions=2, prices=prices)
-        return make_plan(small, path, measure=True, warmup=warmup, repeats=number)
-
-    small = measurable(grid, questions=2, prices=prices)
-    # What is kept of a run is asked again all the same.
-    run(measurable({"method": "stuff"}, questions=2), path)
-    before = ResultsFile(path).spent("small")
-    plan = planned(repeats)
-    report = measure_cells(small, path, warmup=warmup, repeats=repeats)
-    assert report.complete
-    assert report.spent.calls - before.calls == plan.calls
-    # Prompts of refine and map_reduce hold replies, whose length nobody knows beforehand.
-    assert plan.money is not None
-    assert plan.money > 0
-    assert f"{plan.calls:,} model calls: each answer is measured {repeats:,} times" in plan.describe()
-    done = planned(repeats)
-    assert (done.calls, done.done, done.answers) == (0, plan.answers, plan.answers)
-    assert "are already measured" in done.describe()
-    # What is missing is planned with its warm-up.
-    more = planned(repeats + 1)
-    again = measure_cells(small, path, warmup=warmup, repeats=repeats + 1)
-    assert again.spent.calls - report.spent.calls == more.calls > 0
-
-
-@pytest.mark.process
-def test_the_money_of_measuring_is_that_of_all_its_calls(tmp_path):
-    pytest.importorskip("psutil")
-    prices = {"m": {"input": 1_000_000, "output": 0}}
-    small = measurable({"method": "stuff", "order": ["source", "rank"]}, questions=2, prices=prices)
-    plan = make_plan(small, measure=True)
-    report = measure_cells(small, tmp_path / "results.db")
-    assert (plan.calls, plan.money) == (report.spent.calls, report.spent.money)
-    once = make_plan(small)
-    assert (once.calls, plan.calls) == (4, 4 * 3 + 2)
 
 
 def test_progress_of_a_plan_is_told():

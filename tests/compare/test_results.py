@@ -5,17 +5,16 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 from typing import Any
 
 import numpy as np
 import pytest
 
 from oprag.compare import Results, compare
-from oprag.compare.analysis.matrix import COSTS
+from oprag.compare.analysis.matrix import COSTS, MEASURED
 from oprag.compare.analysis.rows import answer_columns
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
@@ -449,68 +448,38 @@ def test_best_is_held_against_the_others_question_by_question(ran):
         assert replace(other.difference, adjusted_p=None, comparisons=1) == wanted
 
 
-@pytest.mark.process
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
-    path = write_experiment(
-        tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
-    )
-    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
-    run = Results.open(tmp_path / "r.db")
-    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
-        taken = connection.execute(
-            "SELECT method, cells.id, question, attempt, sum(seconds) FROM measurements JOIN cells ON cells.id = cell "
-            "WHERE phase != 'indexing' GROUP BY 1, 2, 3, 4"
-        ).fetchall()
+    path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02))
+    run = compare(path, tmp_path / "r.db", trust=True, measure=True)
+    answers = list(run.answers())
     for row in run:
-        ours = [one for one in taken if one[0] == row["method"]]
-        assert len(ours) == 4
-        assert row["seconds"] == pytest.approx(fmean(one[4] for one in ours))
-    by_question = {
-        question: fmean(one[4] for one in taken if one[0] == "stuff" and one[2] == question)
-        for question in {one[2] for one in taken}
-    }
-    table = run.pivot("method", "k", "seconds", value="median")
-    assert table.cells["stuff", 2].summary.median == pytest.approx(median(by_question.values()))
-    assert "±" in str(run.pivot("method", "k", "generation_seconds"))
-    # What was measured is scored as well.
-    assert {row["token_f1"] for row in run.pareto("token_f1", cost="seconds")} <= {row["token_f1"] for row in run}
-    assert all(row["token_f1"] is not None for row in run)
-    assert all(row["generation_seconds"] >= 0.02 for row in run)
-
-
-@pytest.mark.process
-def test_measured_answers_have_what_they_took(tmp_path):
-    pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="sample = 2")
-    compare(path, tmp_path / "r.db", trust=True)
-    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
-    run = Results.open(tmp_path / "r.db")
-    rows = list(run.answers())
-    assert len(rows) == 2
-    assert all(row["generation_seconds"] >= 0.02 and row["retrieval_seconds"] > 0 for row in rows)
-    assert fmean(row["generation_seconds"] for row in rows) == pytest.approx(run[0]["generation_seconds"])
-    assert [row["k"] for row in run.pareto("token_f1", cost="seconds")] == [2]
-
-
-def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
-    path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model())
-    compare(path, tmp_path / "r.db", trust=True)
-    # Every question is retrieved for in 0.1 s; one of four asks the model, for 5 s.
-    with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
-        (cell,) = connection.execute("SELECT id FROM cells WHERE method = 'stuff'").fetchone()
-        questions = [row for (row,) in connection.execute("SELECT id FROM questions ORDER BY id")]
-        rows = [(question, "retrieval", 0.1) for question in questions] + [(questions[0], "generation", 5.0)]
-        connection.executemany(
-            f"INSERT INTO measurements VALUES (NULL, {cell}, ?, 1, ?, ?, 50, 1, 1, 1)",
-            rows,
+        ours = [one for one in answers if one["method"] == row["method"]]
+        assert row["measured"] == len(ours) == 4
+        for name in MEASURED:
+            taken = [one[name] for one in ours]
+            assert (row[name], row[f"{name}_median"]) == pytest.approx((fmean(taken), median(taken)))
+            assert row[f"{name}_sd"] == pytest.approx(stdev(taken))
+        assert row["seconds"] >= 0.02
+        assert [one["cpu_percent"] for one in ours] == pytest.approx(
+            [100 * one["cpu_seconds"] / one["seconds"] for one in ours]
         )
-        connection.commit()
-    run = Results.open(tmp_path / "r.db")
-    wanted = pytest.approx((4 * 0.1 + 5) / 4)
-    assert run.where(method="stuff")[0]["seconds"] == wanted
-    assert [row["seconds"] for row in run.pareto("token_f1", cost="seconds")] == [wanted]
-    assert run.pivot("method", "k", "seconds", value="mean").cells["stuff", 2].summary.mean == wanted
+        # Seconds are one figure wherever they are shown.
+        only = run.where(method=row["method"])
+        assert [one["seconds"] for one in only.pareto("token_f1", cost="seconds")] == [row["seconds"]]
+        ((cell,),) = [only.pivot("method", "data", "seconds", value="mean").cells.values()]
+        assert cell.summary.mean == pytest.approx(row["seconds"])
+    run.to_csv(tmp_path / "t.csv", answers=True)
+    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [float(one["peak_memory_mib"]) for one in written] == [one["peak_memory_mib"] for one in answers]
+
+
+def test_without_measurements_there_are_no_columns(tmp_path):
+    run = compare(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), tmp_path / "r.db")
+    assert not {"measured", *MEASURED} & {*run.columns}
+    assert not {*MEASURED} & {*next(run.answers())}
+    assert run.settings[0].measurements == {}
 
 
 @pytest.mark.parametrize("answers", [False, True])

@@ -75,7 +75,7 @@ def compare(
         bool,
         typer.Option(
             "--measure",
-            help="Measure time, CPU and memory; cells run one at a time, each in a new process.",
+            help="Measure time, CPU and memory of each new answer; questions are answered one at a time.",
         ),
     ] = False,
     ray: Annotated[
@@ -127,8 +127,11 @@ def compare(
     from oprag.compare.spec.experiment import Experiment
 
     check_axis(compare_axis)
-    if measure and (ray is not None or retry_failed):
-        raise OptionError("--measure runs cells one at a time on this machine; remove --ray and --retry-failed", ray)
+    if measure and (ray is not None or max_concurrency is not None):
+        raise OptionError(
+            "--measure makes one call at a time, on this machine; remove --ray and --max-concurrency",
+            max_concurrency if ray is None else ray,
+        )
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
@@ -141,7 +144,7 @@ def compare(
         _check_metric(metric, experiment)
         _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
-        show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed, measure=measure)
+        show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed)
         return
     planned, report = plan_and_run(
         ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
@@ -158,7 +161,9 @@ def compare(
         _print_json(results, planned, report, pairs)
     else:
         _print(results, metric, compare_axis, pairs, everything=everything, measured=everything or measure)
-    print_next_steps(experiment.name, path, report, measure=measure)
+    if measure:
+        _print_unmeasured(results)
+    print_next_steps(experiment.name, path, report)
     leave(report)
 
 
@@ -205,11 +210,23 @@ def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence
             "results": str(results.path),
             "plan": plan_as_json(plan),
             "report": asdict(report),
+            "cores": list(results.matrix.cores),
             "settings": [setting_as_json(setting) for setting in results.settings],
             "differences": None if pairs is None else [difference_as_json(pair) for pair in pairs],
             "failures": [asdict(failure) for failure in failures],
         }
     )
+
+
+def _print_unmeasured(results: Results) -> None:
+    answered = sum(one.answered for one in results.settings)
+    missing = answered - sum(one.measured for one in results.settings)
+    if missing:
+        print_status(
+            f"{missing:,} of {answered:,} answers have no measurement, since they or replies to their prompts were "
+            "stored before; --results with a new file asks again.",
+            "yellow",
+        )
 
 
 def _compute_intervals(results: Results, metrics: Sequence[str] | None) -> None:

@@ -96,7 +96,7 @@ def plan_and_run(
         path: The results file; a new file is removed if nothing is run.
         yes: Whether to skip the confirmation.
         retry_failed: Whether to retry questions that failed in an earlier run.
-        measure: Whether to measure time, CPU and memory.
+        measure: Whether to measure time, CPU and memory of each answer.
         ray: The address of a Ray cluster; None runs in this process.
 
     Raises:
@@ -106,7 +106,7 @@ def plan_and_run(
     """
     with stdout_to_stderr():
         with _removing_unused(path):
-            plan = _plan(opened, path, retry_failed=retry_failed, keep=True, measure=measure)
+            plan = _plan(opened, path, retry_failed=retry_failed, keep=True)
             print_status(f"{plan.describe()}\nresults file: {path}")
             _confirm_cost(plan, opened.experiment, yes=yes)
         try:
@@ -173,17 +173,13 @@ def _reasons(plan: Plan) -> Iterator[str]:
 
 def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
     with RunProgress(priced=bool(opened.experiment.prices)) as progress:
-        if measure:
-            from oprag.compare.measure.measure import measure_cells
-
-            return measure_cells(opened, path, on_progress=progress.update)
         if ray is not None:
             from oprag.compare.ray import run_on_ray
 
             return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=progress.update, address=ray)
         from oprag.compare.running.run import run
 
-        return run(opened, path, retry_failed=retry_failed, on_progress=progress.update)
+        return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=progress.update)
 
 
 def leave(report: RunReport) -> None:
@@ -198,7 +194,7 @@ def leave(report: RunReport) -> None:
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def print_next_steps(name: str, path: Path, report: RunReport, *, measure: bool = False) -> None:
+def print_next_steps(name: str, path: Path, report: RunReport) -> None:
     """Print what failed, what is left to do, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached
@@ -207,15 +203,14 @@ def print_next_steps(name: str, path: Path, report: RunReport, *, measure: bool 
     if report.broken:
         print_status(f"{report.broken:,} stored answers failed verification and were regenerated.", "yellow")
     with ResultsReader(path, name) as reader:
-        failures = reader.failed_measurements() if measure else reader.failures()
+        failures = reader.failures()
         notes = reader.notes()
     if report.failed:
         messages = {failure.error: failure.message for failure in failures}
         print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             print_status(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
-        again = "The same command retries them" if measure else "Retry them with --retry-failed"
-        print_status(f"They are excluded from all means. {again}.", "yellow")
+        print_status("They are excluded from all means. Retry them with --retry-failed.", "yellow")
     for note, advice in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),

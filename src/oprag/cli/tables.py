@@ -36,12 +36,12 @@ _NAME_WIDTH = 28  # characters of a name column before it is folded to make room
 
 def setting_as_json(setting: SettingSummary) -> dict[str, Any]:
     """Convert the summary of a setting to JSON values."""
-    plain = ("cells", "asked", "answered", "failed", "per_answer", "notes", "cores")
+    plain = ("cells", "asked", "answered", "failed", "per_answer", "notes")
     return {
         "values": dict(setting.values),
         **{name: getattr(setting, name) for name in plain},
         "scores": {metric: asdict(summary) for metric, summary in setting.scores.items()},
-        "phases": {phase: asdict(taken) for phase, taken in setting.phases.items()},
+        "measurements": {name: asdict(summary) for name, summary in setting.measurements.items()},
     }
 
 

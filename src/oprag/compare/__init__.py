@@ -27,7 +27,6 @@ __all__ = [
     "TransformersLikelihood",
     "compare",
     "make_plan",
-    "measure_cells",
     "metric",
     "prompts_of",
     "read_data",
@@ -62,7 +61,6 @@ _PLACES = {
     "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
-    "measure_cells": "oprag.compare.measure.measure",
     "metric": "oprag.compare.metrics.registry",
     "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data.read",
@@ -79,7 +77,6 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
-    from oprag.compare.measure.measure import measure_cells
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
     from oprag.compare.plan import Plan, make_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
@@ -13,12 +13,12 @@ from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Done, MeasuredSoFar, Spent
+from oprag.compare.db.records import Done, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.endpoints import lacks_key, shown_address
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.dry_run import PlannedCalls, PlannedItem, dry_run, together
+from oprag.compare.running.dry_run import dry_run
 from oprag.compare.running.report import RunState
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.spec.experiment import Experiment
@@ -73,8 +73,6 @@ class Plan:
         notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
-        measured: Warm-up answers per cell and repeats per answer; None if nothing is measured. Measured calls are not
-            shared.
         power: The smallest difference that all questions together can show, by data set; empty without answers
             yet to estimate it from.
     """
@@ -97,7 +95,6 @@ class Plan:
     addresses: Mapping[str, str] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
-    measured: tuple[int, int] | None = None
     power: tuple[str, ...] = ()
 
     @property
@@ -127,9 +124,6 @@ def make_plan(
     *,
     retry_failed: bool = False,
     keep: bool = False,
-    measure: bool = False,
-    warmup: int = 1,
-    repeats: int = 3,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """Estimate the calls, tokens and money of a run without calling a model or an embedder that costs money.
@@ -144,9 +138,6 @@ def make_plan(
         retry_failed: Whether the run will retry questions that failed before.
         keep: Whether to store the splits, vectors and retrievals of the plan in the results file for the run to reuse;
             the file is created if missing.
-        measure: Whether to plan `measure_cells`, which shares no calls and repeats each of them.
-        warmup: The same as in `measure_cells`.
-        repeats: The same as in `measure_cells`.
         on_progress: Called with the number of planned answers, and the number of all answers.
 
     Returns:
@@ -162,35 +153,20 @@ def make_plan(
         resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
-        found, measured = Done(set(), {}, 0), MeasuredSoFar(set(), set(), {})
-        if file is not None and measure:
-            measured = file.measured()
-            found = measured.done(repeats)
-        elif file is not None:
-            found = file.done(experiment.name)
+        found = Done(set(), {}, 0) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, answering, judged = dry_run(
-            resolved, cache, state.waiting, costly=costly, again=measure, on_progress=on_progress
-        )
-        if measure:
-            # As in a run, judges score each answer once, and answers are rebuilt from stored replies.
-            done = Done(set(), {}, 0) if file is None else file.done(experiment.name)
-            answers = RunState([*resolved.items()], done, retry_failed=True).waiting if resolved.judges else []
-            judged = dry_run(resolved, MemoryCache(file), answers, costly=costly).judged
-            answering = _measured_calls(planned, measured, warmup, repeats)
-        answering = together(answering, judged)
+        planned, models = dry_run(resolved, cache, state.waiting, costly=costly, on_progress=on_progress)
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
-        if file is not None and state.answered and not measure:
+        if file is not None and state.answered:
             with ResultsReader(file.path, experiment.name) as reader:
                 notes = dict(reader.notes())
                 if state.waiting:
                     questions = Counter(one.data for one in resolved.question_records)
                     power = tuple(power_of(matrix_of(reader), questions))
-    alone = [part for one in planned for part in (one.answering, one.judged)]
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -200,7 +176,7 @@ def make_plan(
         answers=state.total,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=sum(one.calls for one in (answering.values() if measure else alone)),
+        calls_unshared=sum(one.calls for one in planned),
         models={
             name: ModelPlan(
                 calls=calls,
@@ -209,7 +185,7 @@ def make_plan(
                 money=experiment.prices[name].of(usage) if name in experiment.prices else None,
                 address=_address(experiment.models[name]),
             )
-            for name, (calls, usage) in answering.items()
+            for name, (calls, usage) in models.items()
         },
         addresses={
             name: address
@@ -223,28 +199,8 @@ def make_plan(
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
-        measured=(warmup, repeats) if measure else None,
         power=power,
     )
-
-
-def _measured_calls(
-    planned: Sequence[PlannedItem], measured: MeasuredSoFar, warmup: int, repeats: int
-) -> dict[str, PlannedCalls]:
-    """The calls of each model if no attempt shares calls."""
-    warm: set[str] = set()
-    found: dict[str, PlannedCalls] = {}
-    for item, answering, _, failure in planned:
-        number = len(measured.missing(item.place, repeats))
-        if failure is not None:
-            number = 1  # a failure ends the measurement of an answer, and is not warmed up
-        elif item.cell_key not in warm:
-            number += warmup  # the first answer of each cell is also the warm-up
-            warm.add(item.cell_key)
-        if answering.calls:
-            name = item.cell.model or ""
-            found[name] = found.get(name, PlannedCalls()).plus(answering.times(number))
-    return found
 
 
 def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
@@ -260,14 +216,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     for reason, number in plan.impossible.items():
         yield f"  {counted(number, 'combination')} skipped: {reason}"
     yield from _answers(plan)
-    if plan.measured is None:
-        yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
-    else:
-        warmup, repeats = plan.measured
-        yield (
-            f"{counted(plan.calls, 'model call')}: each answer is measured {repeats:,} times, after {warmup:,} warm-up "
-            "in each cell; no calls are shared"
-        )
+    yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"
         to = "" if model.address is None else f", to {model.address}"
@@ -288,7 +237,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 def _answers(plan: Plan) -> Iterator[str]:
     yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
     if plan.done:
-        yield f"  {plan.done:,} are already {'in the results file' if plan.measured is None else 'measured'}"
+        yield f"  {plan.done:,} are already in the results file"
     for note, number in plan.notes.items():
         yield f"    {number:,} of them: {note}"
     if plan.failed:

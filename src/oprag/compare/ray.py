@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -16,7 +16,6 @@ from typing import Any
 from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import ChunkRecord
 from oprag.compare.db.text import error_message, error_name, named_error
-from oprag.compare.measure.process import check_sendable
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.providers.model import Model
 from oprag.compare.running.index import Splitting
@@ -33,7 +32,7 @@ from oprag.index.splitting import Split
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 
-__all__ = ["check_address", "run_on_ray"]
+__all__ = ["check_address", "check_sendable", "run_on_ray"]
 
 _NAMES = ("local", "auto")
 _TIMEOUT = 5.0  # seconds; Ray would retry for minutes and then exit the process
@@ -90,6 +89,31 @@ def run_on_ray(
     resolved = _OnRay(local)
     around = _pool(ray, resolved, address)
     return execute(resolved, path, retry_failed=retry_failed, on_progress=on_progress, around=around)
+
+
+def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes]) -> None:
+    """Raise an error that names the part of an experiment that cannot be pickled, if any."""
+    parts: dict[str, Any] = {}
+    for noun, given in (("model", experiment.models), ("embedder", experiment.embedders), ("store", experiment.stores)):
+        parts |= {f"the {noun} {name!r}": one for name, one in given.items()}
+    parts |= {
+        f"the metric {name!r}": one for name, one in zip(experiment.metric_names, experiment.metrics, strict=True)
+    }
+    parts |= {
+        "the score embedder": experiment.score_embedder,
+        "count_tokens": experiment.count_tokens,
+        "a prompt": experiment.prompts,
+        "the experiment": experiment,
+    }
+    for what, part in parts.items():
+        try:
+            dumps(part)
+        except Exception as error:
+            raise ExperimentError(
+                f"{what} cannot be sent to another process: {error}; specify it as MODULE:FUNCTION, in a module that "
+                "every process can import",
+                getattr(part, "use", part),
+            ) from error
 
 
 class _OnRay(ResolvedExperiment):

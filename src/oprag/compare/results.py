@@ -15,7 +15,7 @@ import numpy as np
 from oprag.compare.analysis.best import Best, best_of, pareto_front
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
-from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, SECONDS, BoolArray, ResultMatrix, read_matrix
+from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, BoolArray, ResultMatrix, read_matrix
 from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
 from oprag.compare.analysis.rows import (
     TEXTS,
@@ -61,6 +61,7 @@ def compare(
     path: File | None = None,
     *,
     retry_failed: bool = False,
+    measure: bool = False,
     on_progress: ProgressCallback | None = None,
     trust: bool = False,
 ) -> Results:
@@ -70,6 +71,7 @@ def compare(
         experiment: The experiment, or the path of its TOML file.
         path: The results file; created if missing. By default the path of the TOML file with the suffix .db.
         retry_failed: Whether to retry questions that failed before.
+        measure: Whether to measure time, CPU and memory of each new answer, see `run`.
         on_progress: Called with the progress of the run.
         trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
@@ -94,7 +96,7 @@ def compare(
             'as path="results.db"',
             path,
         )
-    report = run(experiment, path, retry_failed=retry_failed, on_progress=on_progress)
+    report = run(experiment, path, retry_failed=retry_failed, measure=measure, on_progress=on_progress)
     return Results(read_matrix(path, experiment.name), path, run=report)
 
 
@@ -108,8 +110,9 @@ class Results(Sequence[Mapping[str, Any]]):
     method, order, k, data, model and embedder; for each metric the mean, its confidence interval, the median, the
     standard deviation and the number of questions (`token_f1`, `token_f1_low`, `token_f1_high`, `token_f1_median`,
     `token_f1_sd`, `token_f1_n`); the number of answers; the mean tokens, calls and, if models have prices, money per
-    answer; and, if measured, seconds, CPU and memory. None means a missing value (such as tokens if no model was
-    called), an axis without effect, or an axis whose value is None.
+    answer; and, if measured, the number of measured answers (`measured`), and the mean, median and standard deviation
+    of their `seconds`, `cpu_seconds`, `cpu_percent` (of one core) and `peak_memory_mib`. None means a missing value
+    (such as tokens if no model was called), an axis without effect, or an axis whose value is None.
 
     Intervals are computed on first use. They resample documents if a data set has ten or more, else questions.
 
@@ -663,9 +666,11 @@ class Results(Sequence[Mapping[str, Any]]):
         return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
 
     def _check_measured(self, name: str) -> None:
-        if name in SECONDS and not self.matrix.measured.any():
+        if name == "seconds" and name not in self.matrix.values:
             raise OptionError(
-                f"{name} were not measured; run oprag.compare.measure_cells or oprag compare --measure", name
+                "seconds were not measured; run oprag.compare.compare(..., measure=True) or oprag compare --measure "
+                "with a new results file",
+                name,
             )
 
 

@@ -32,7 +32,7 @@ def made(
     written: int = 3,
     context: int | None = None,
     scored: bool = True,
-    seconds: Mapping[str, float] | None = None,
+    measured: Mapping[str, Measurement] | None = None,
     **values: Any,
 ) -> Any:
     """A cell with the scores of its answers, how many questions it asks at least, and what answers took."""
@@ -43,7 +43,7 @@ def made(
         written=written,
         context=context,
         scored=scored,
-        seconds=seconds or {},
+        measured=measured or {},
         values={**DEFAULTS, **values},
     )
 
@@ -99,6 +99,7 @@ def results_of(
                 error="ModelError" if cell.scores[key] is None else None,
                 notes=(),
                 route=None,
+                **(cell.measured[key]._asdict() if key in cell.measured else dict.fromkeys(Measurement._fields)),
             )
             for number, key, cell in places
         ],
@@ -107,13 +108,8 @@ def results_of(
             for number, key, cell in places
             if cell.scored and (score := cell.scores[key]) is not None
         ],
-        measured_cores=dict,
+        cores=tuple,
         spent=Spent,
-        measurements=lambda: [
-            Measurement(f"cell {number}", key, 1, "retrieval", seconds, 50.0, 1_000, 10)
-            for number, cell in enumerate(cells)
-            for key, seconds in cell.seconds.items()
-        ],
     )
     matrix = replace(matrix_of(reader), **options)
     if clusters is None:

@@ -14,15 +14,15 @@ from oprag.compare.analysis.matrix import (
     ANSWERED,
     FAILED,
     MAX_FIELDS,
+    MEASURED,
     NOT_ASKED,
     NOT_TRIED,
-    SECONDS,
     question_fields,
     read_matrix,
 )
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Measurement, QuestionRecord, Spent
-from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.db.records import QuestionRecord
+from oprag.compare.meter import usable_cores
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.analysis.matrices import made, results_of
@@ -44,23 +44,12 @@ def path(tmp_path_factory):
         {"k": 2, "chunk_size": 32, "method": ["self_route", "closed_book", "context_only"], "repeat": [1, 2]},
     ]
     run(experiment(model, grid=grid, prices=PRICES).replace(data=data), path)
-    matrix = read_matrix(path)
-    file = ResultsFile(path, run=1)
-    # Every other cell was measured, and not in all phases nor for all questions.
-    for number, cell in enumerate(matrix.cells):
-        answered = [
-            one.key for one, there in zip(matrix.questions, matrix.status[number] > NOT_TRIED, strict=True) if there
-        ]
-        taken = [
-            Measurement(cell.key, key, attempt, phase, 0.1 * place + number + 0.01 * attempt, 50.0, 1_000 + place, 10)
-            for place, key in enumerate(answered)
-            for phase in ("retrieval", "generation")
-            for attempt in (1, 2)
-            if (place + number) % 3 and (phase == "retrieval" or place % 2)
-        ]
-        if number % 2:
-            file.put_measurements(cell.key, taken, Spent())
-    file.close()
+    # Every other answer was measured.
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE answers SET seconds = 1.5 * id, cpu_seconds = 0.5 + id, peak_memory_mib = 100 + id "
+            "WHERE id % 2 AND status = 'answered'"
+        )
     return path
 
 
@@ -82,8 +71,7 @@ def test_settings_have_the_means_of_their_cells(path):
     matrix = read_matrix(path)
     for name, values in matrix.values.items():
         for row, setting in zip(matrix.setting_values(name), matrix.settings, strict=True):
-            there = [cell for cell in setting.cells if name not in SECONDS or matrix.measured[cell]]
-            assert known(row) == (mean_over([known(values[cell]) for cell in there]) if there else {}), name
+            assert known(row) == mean_over([known(values[cell]) for cell in setting.cells]), name
 
 
 def test_it_has_what_the_file_has(path):
@@ -136,24 +124,25 @@ def test_money_is_that_of_the_tokens(path):
     assert np.array_equal(~np.isnan(matrix.values["context_tokens"][alone]), answered)
 
 
-def test_what_was_measured_of_phases(path):
+def test_what_was_measured(path):
     matrix = read_matrix(path)
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(
-            "SELECT cells.key, asked.key, phase, avg(cpu_percent), max(peak_memory_bytes), max(memory_growth_bytes)"
-            " FROM measurements JOIN cells ON cells.id = cell JOIN questions AS asked ON asked.id = "
-            "measurements.question GROUP BY cell, measurements.question, phase"
-        ).fetchall()
-    kinds = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
-    found = {
-        (cell.key, question.key, phase, *(float(matrix.values[f"{phase}_{what}"][row, column]) for what in kinds))
-        for row, cell in enumerate(matrix.cells)
-        for column, question in enumerate(matrix.questions)
-        for phase in ("retrieval", "generation")
-        if not np.isnan(matrix.values[f"{phase}_seconds"][row, column])
-    }
-    assert found == set(rows)
-    assert matrix.measured.sum() == len({cell for cell, *_ in rows})
+        taken = {
+            (cell, question): values
+            for cell, question, *values in connection.execute(
+                "SELECT cells.key, asked.key, seconds, cpu_seconds, 100 * cpu_seconds / seconds, peak_memory_mib FROM "
+                "answers JOIN cells ON cells.id = cell JOIN questions AS asked ON asked.id = answers.question "
+                "WHERE seconds NOT NULL"
+            )
+        }
+    places = [(cell.key, question.key) for cell in matrix.cells for question in matrix.questions]
+    for number, name in enumerate(MEASURED):
+        found = dict(zip(places, matrix.values[name].ravel().tolist(), strict=True))
+        assert {place: value for place, value in found.items() if not np.isnan(value)} == {
+            place: values[number] for place, values in taken.items()
+        }
+    assert taken
+    assert matrix.cores == (f"{usable_cores():g}",)
 
 
 def test_a_part_of_it_is_the_same(path):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from oprag.compare.db.records import Measurement
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.experiment import Experiment
@@ -29,6 +30,25 @@ def test_the_numbers_of_a_row():
         "cached_tokens": 1,
         "embedded_tokens": 5,
     }
+
+
+def test_measurements_are_those_of_the_measured_answers_of_all_cells():
+    first = {"a": Measurement(1.0, 0.5, 100.0), "b": Measurement(4.0, 4.0, 130.0)}
+    scores = {"a": 1.0, "b": 1.0, "c": 1.0}
+    measured, other = frame(
+        made(scores, order="random", seed=1, measured=first),
+        made(scores, order="random", seed=2, measured={"a": Measurement(2.0, 3.0, 110.0)}),
+        made(scores, order="source"),
+    ).settings
+    assert (measured.measured, measured.answered) == (3, 6)
+    taken = {name: (one.n, one.median, one.low) for name, one in measured.measurements.items()}
+    medians = {"seconds": 2.0, "cpu_seconds": 3.0, "cpu_percent": 100.0, "peak_memory_mib": 110.0}
+    assert taken == {name: (3, value, None) for name, value in medians.items()}
+    assert measured.measurements["seconds"].standard_deviation == pytest.approx(stdev([1.0, 4.0, 2.0]))
+    assert measured.cost("seconds") == pytest.approx(7 / 3)
+    # Paired values are those of questions that were measured in all cells.
+    assert measured.by_question("seconds").tolist()[0] == 1.5
+    assert (other.measured, other.measurements, other.cost("seconds")) == (0, {}, None)
 
 
 def test_a_failure_is_counted_and_has_no_part_in_a_mean():

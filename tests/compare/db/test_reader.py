@@ -8,8 +8,6 @@ import pytest
 
 import oprag.compare
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import FailedMeasurement
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
@@ -96,8 +94,7 @@ def test_failures_notes_and_runs(path):
     with ResultsReader(path) as reader:
         (failure,) = reader.failures()
         assert (failure.error, failure.count) == ("ConnectionRefusedError", 5)
-        assert reader.failed_measurements() == []
-        assert reader.measurements() == []
+        assert reader.cores() == ()
         assert not reader.notes()
         (one,) = reader.runs()
         assert one.outcome == "complete"
@@ -137,18 +134,6 @@ def test_what_judges_are_asked_is_told_by_itself(tmp_path):
         calls = {(model.rpartition(" ")[2], asked): spent.calls for (model, asked), spent in reader.spending().items()}
     assert sorted(asked for _, asked in calls) == ["answers", "correct"]
     assert sorted(calls.values()) == sorted(served.calls.values())
-
-
-def test_failed_measurements_are_those_of_the_experiment(tmp_path):
-    path = tmp_path / "results.db"
-    for name, error in (("first", "TimeoutError"), ("second", "MemoryError")):
-        resolved = ResolvedExperiment(experiment(RecordingModel(), name=name))
-        with closing(ResultsFile(path)) as file:
-            file.begin(name, resolved.described(), resolved.cell_records, resolved.question_records, {})
-            file.put_failed_measurements([FailedMeasurement(*item.place, error, "") for item in resolved.items()])
-    for name, error in (("first", "TimeoutError"), ("second", "MemoryError")):
-        with ResultsReader(path, name) as reader:
-            assert [(failure.error, failure.count) for failure in reader.failed_measurements()] == [(error, 6)]
 
 
 def test_a_reader_sees_one_state_of_the_file(tmp_path):

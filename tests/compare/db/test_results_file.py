@@ -16,7 +16,6 @@ from oprag.compare.db.records import (
     CellRecord,
     ChunkRecord,
     FailedCall,
-    FailedMeasurement,
     Hit,
     IndexRecord,
     QuestionRecord,
@@ -142,7 +141,7 @@ def test_a_bad_vector_is_made_again(file, bad):
     assert file.get(VectorRecord, [("words", b"1")])[0].vector.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("kind", ["failed call", "outcome", "failed answer and measurement"])
+@pytest.mark.parametrize("kind", ["failed call", "outcome", "failed answer"])
 def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
     said = f"no access with {LEAKED}"
     if kind == "failed call":
@@ -154,7 +153,6 @@ def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
         record = CellRecord(cell, dict.fromkeys(CELL_COLUMNS, "x"), {})
         asked = QuestionRecord(question, "data", "1", "What?", [], [], None, [], [], {})
         file.begin("small", {}, [record], [asked], {})
-        file.put_failed_measurements([FailedMeasurement(cell, question, "TimeoutError", said)])
         file.put_answers([AnswerRecord(cell=cell, question=question, error="E", message=said, notes=[said, '"\ud800'])])
         ((notes,),) = rows(file.path, "SELECT notes FROM answers")
         assert json.loads(notes)[1] == '"\ufffd'
@@ -168,7 +166,6 @@ def test_nothing_is_written_before_a_run(tmp_path):
     for kind, key in {Reply: "a", IndexRecord: "a", Retrieval: "a", VectorRecord: ("words", b"1")}.items():
         assert file.get(kind, [key]) == [None]
     assert file.done("small") == (set(), {}, 0)
-    assert file.measured() == (set(), set(), {})
     assert file.spent("small") == Spent()
     assert file.identities() == {}
     assert not list(tmp_path.iterdir())

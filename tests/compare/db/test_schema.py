@@ -32,7 +32,8 @@ CREATE TABLE answers (id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFERENCES c
     text TEXT, error TEXT, message TEXT, notes TEXT NOT NULL, route TEXT, calls INTEGER NOT NULL,
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
     estimated INTEGER NOT NULL, embedded_tokens INTEGER NOT NULL, context_tokens INTEGER,
-    context_embedder_tokens INTEGER, context_chunks INTEGER, context INTEGER REFERENCES contexts,
+    context_embedder_tokens INTEGER, context_chunks INTEGER, seconds REAL, cpu_seconds REAL,
+    peak_memory_mib REAL, context INTEGER REFERENCES contexts,
     digest TEXT NOT NULL, run INTEGER NOT NULL REFERENCES runs, UNIQUE (cell, question));
 CREATE TABLE calls (answer INTEGER NOT NULL REFERENCES answers, number INTEGER NOT NULL, step TEXT NOT NULL,
     reply TEXT NOT NULL, PRIMARY KEY (answer, number)) WITHOUT ROWID;
@@ -49,16 +50,6 @@ CREATE TABLE chunks ("index" INTEGER NOT NULL REFERENCES indexes, row INTEGER NO
 CREATE TABLE retrievals (key TEXT NOT NULL PRIMARY KEY, "index" INTEGER NOT NULL REFERENCES indexes,
     embedder TEXT, search TEXT NOT NULL, store TEXT NOT NULL, question TEXT NOT NULL, depth INTEGER,
     hits TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE measurements (id INTEGER PRIMARY KEY, cell INTEGER NOT NULL REFERENCES cells,
-    question INTEGER NOT NULL REFERENCES questions, attempt INTEGER NOT NULL,
-    phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation')), seconds REAL NOT NULL,
-    cpu_percent REAL NOT NULL, peak_memory_bytes INTEGER NOT NULL, memory_growth_bytes INTEGER NOT NULL,
-    run INTEGER NOT NULL REFERENCES runs, UNIQUE (cell, question, attempt, phase));
-CREATE TABLE failed_measurements (id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs,
-    cell INTEGER NOT NULL REFERENCES cells, question INTEGER NOT NULL REFERENCES questions, error TEXT NOT NULL,
-    message TEXT NOT NULL);
-CREATE TABLE measured_calls (run INTEGER NOT NULL REFERENCES runs, cell INTEGER NOT NULL REFERENCES cells,
-    calls INTEGER NOT NULL, tokens INTEGER NOT NULL, money REAL NOT NULL);
     CREATE TABLE embedders (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, dimension INTEGER NOT NULL);
     CREATE TABLE vectors (embedder INTEGER NOT NULL, hash BLOB NOT NULL, vector BLOB NOT NULL,
         PRIMARY KEY (embedder, hash)) WITHOUT ROWID;
@@ -70,18 +61,9 @@ CREATE VIEW results AS SELECT experiments.name AS experiment, cells."data", cell
     cells.options, questions.name AS question_id, questions.question, answers.status, answers.text AS answer,
     answers.error, answers.message, answers.notes, answers.route, answers.calls, answers.input_tokens,
     answers.output_tokens, answers.cached_tokens, answers.estimated, answers.embedded_tokens, answers.context_tokens,
-    answers.context_embedder_tokens, answers.context_chunks,
-    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores,
-    (SELECT avg(seconds) FROM measurements WHERE measurements.cell = answers.cell AND measurements.question =
-    answers.question AND phase = 'retrieval') AS retrieval_seconds, (SELECT avg(cpu_percent) FROM measurements WHERE
-    measurements.cell = answers.cell AND measurements.question = answers.question AND phase = 'retrieval') AS
-    retrieval_cpu_percent, (SELECT avg(peak_memory_bytes) FROM measurements WHERE measurements.cell = answers.cell AND
-    measurements.question = answers.question AND phase = 'retrieval') AS retrieval_peak_memory_bytes, (SELECT
-    avg(seconds) FROM measurements WHERE measurements.cell = answers.cell AND measurements.question = answers.question
-    AND phase = 'generation') AS generation_seconds, (SELECT avg(cpu_percent) FROM measurements WHERE
-    measurements.cell = answers.cell AND measurements.question = answers.question AND phase = 'generation') AS
-    generation_cpu_percent, (SELECT avg(peak_memory_bytes) FROM measurements WHERE measurements.cell = answers.cell
-    AND measurements.question = answers.question AND phase = 'generation') AS generation_peak_memory_bytes
+    answers.context_embedder_tokens, answers.context_chunks, answers.seconds, answers.cpu_seconds,
+    answers.peak_memory_mib,
+    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores
     FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question
     JOIN experiment_cells ON experiment_cells.cell = cells.id
     JOIN experiment_questions ON experiment_questions.question = questions.id
@@ -115,14 +97,12 @@ CONTENT = {
         "failed_calls.model",
         "failed_calls.error",
         "answers.error",
-        "failed_measurements.error",
         "scores.metric",
         "indexes.splitter",
         "indexes.tokenizer",
         "retrievals.embedder",
         "retrievals.search",
         "retrievals.store",
-        "measurements.phase",
         "answers.status",
         "answers.route",
         "replies.step",

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from oprag.compare import Judge, ScoredAnswer, make_plan, measure_cells, run
+from oprag.compare import Judge, ScoredAnswer, make_plan, run
 from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.judge import judge_metric
-from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
-from tests.compare.helpers import Likely, RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import Likely, RecordingModel, experiment, rows
 from tests.compare.judging import judging_models, serving
-from tests.compare.measurable import MODULE, TOKENIZER
 
 JUDGED: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
 GRID = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "method": ["stuff", "refine"], "model": "reader"}
@@ -106,62 +104,6 @@ def test_with_faults_the_results_are_the_same_in_the_end(tmp_path):
         assert served.total == calls + served.failed == report.spent.calls
     # The models of another address are others, and say the same.
     assert answers(path) == answers(tmp_path / "one.db")
-
-
-def test_measuring_judges_each_answer_once(tmp_path):
-    path = tmp_path / "one.db"
-    grid = {"k": 2, "chunk_size": 32, "order": ["source", "rank"], "method": "stuff", "model": "reader"}
-    with serving() as served:
-        given = judged(
-            served,
-            grid=grid,
-            data=keepers(1, 2, words=200),
-            embedders={"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
-        )
-        plan = make_plan(given, path, measure=True, warmup=1, repeats=2)
-        assert measure_cells(given, path, warmup=1, repeats=2).complete
-        assert planned(plan) == dict(served.calls)
-        assert served.calls["judge"] == len(set(served.prompts["judge"]))
-        again = make_plan(given, path, measure=True, warmup=1, repeats=2)
-        assert planned(again) == {}
-        report = measure_cells(given, path, warmup=1, repeats=2)
-        assert report.spent.calls == served.total == plan.calls
-    assert all("correct" in json.loads(scores) for *_, scores in answers(path))
-
-
-def test_limits_hold_for_judges_of_what_is_measured(tmp_path):
-    path = tmp_path / "one.db"
-    grid = {"k": 2, "chunk_size": 32, "method": "stuff", "model": "reader"}
-    with serving() as served:
-        options = {
-            "grid": grid,
-            "data": keepers(1, 3, words=200),
-            "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
-        }
-        report = measure_cells(judged(served, limits={"calls": 4}, **options), path, warmup=0, repeats=1)
-        assert "the limit of 4 calls is reached" in report.outcome
-        assert dict(served.calls) == {"reader": 3, "judge": 1}
-        assert measure_cells(judged(served, **options), path, warmup=0, repeats=1).outcome == "complete"
-        assert dict(served.calls) == {"reader": 3, "judge": 3}
-
-
-def test_faults_while_measuring_are_made_good_by_the_next_start(tmp_path):
-    path = tmp_path / "one.db"
-    options = {
-        "grid": {"k": [2, 3, 4], "chunk_size": 32, "method": "stuff", "model": "reader"},
-        "data": keepers(1, 3, words=200),
-        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
-    }
-    with serving(faults=True) as served:
-        planned_calls = make_plan(judged(served, **options), path, measure=True, warmup=0, repeats=1).calls
-        for _ in range(4):
-            report = measure_cells(judged(served, **options), path, warmup=0, repeats=1)
-        assert report.complete
-        assert served.failed
-        assert served.total == planned_calls + served.failed == report.spent.calls
-    found = answers(path)
-    assert len(found) == 9
-    assert all("correct" in json.loads(scores) for *_, scores in found)
 
 
 def test_another_judge_asks_for_judgments_alone(tmp_path):

@@ -1,6 +1,7 @@
 """Metrics that are functions of a user's own: how they are named, found and called."""
 
 import json
+import pickle
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
-from oprag.compare.measure.process import check_sendable
 from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
+from oprag.compare.ray import check_sendable
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
@@ -190,7 +191,7 @@ def test_a_function_that_is_not_there_is_named(tmp_path):
 
 def test_a_function_that_other_processes_cannot_import_is_named():
     with pytest.raises(ExperimentError, match="the metric 'function' cannot be sent to another process"):
-        check_sendable(experiment(metrics=["token_f1", named("function")]))
+        check_sendable(experiment(metrics=["token_f1", named("function")]), pickle.dumps)
 
 
 @pytest.mark.parametrize("wrong", [{"of": "likelihood"}, {"higher_is_better": "no"}, {"version": 0}])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum, isfinite
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from oprag.compare.analysis.settings import (
     place_in_grid,
 )
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord, Measurement, Phase, QuestionRecord, Spent, StoredAnswer
+from oprag.compare.db.records import CellRecord, Measurement, QuestionRecord, Spent, StoredAnswer
 from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
@@ -38,10 +37,9 @@ __all__ = [
     "COUNTS",
     "FAILED",
     "MAX_FIELDS",
+    "MEASURED",
     "NOT_ASKED",
     "NOT_TRIED",
-    "PHASES",
-    "SECONDS",
     "BoolArray",
     "Fields",
     "ResultMatrix",
@@ -63,19 +61,11 @@ NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 _MODEL_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
 COUNTS = (*_MODEL_COUNTS, "embedded_tokens", "context_tokens")
 """Counts stored with each answer."""
-PHASES: tuple[Phase, ...] = ("indexing", "retrieval", "generation")
-SECONDS = ("seconds", *(f"{phase}_seconds" for phase in PHASES))
-"""Wall times: retrieval plus generation, and each phase."""
-COSTS = ("tokens", *COUNTS, "money", *SECONDS)
+MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
+"""Measurements of an answer; CPU in percent is relative to one core."""
+COSTS = ("tokens", *COUNTS, "money", "seconds")
 """Costs of an answer; "tokens" is the sum of input and output tokens."""
-_AGGREGATES: Mapping[str, Callable[[Iterable[float]], float]] = {
-    "seconds": fmean,
-    "cpu_percent": fmean,
-    "peak_memory_bytes": max,
-    "memory_growth_bytes": max,
-}
-"""Measurements of each phase, and the functions that aggregate the attempts at a question."""
-_NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
+_NOT_METRICS = {*COSTS, *MEASURED}
 
 MAX_FIELDS = 50
 """Maximum number of fields per question; further ones are dropped."""
@@ -110,7 +100,7 @@ class ResultMatrix:
         notes: Notes on each answer, such as an empty reply.
         errors: Error class of each failed question.
         routes: Route of each answer, for methods with several routes.
-        cores: Cores that were available to the runs that measured each cell.
+        cores: Cores that the runs which measured answers could use.
         spent: Calls, tokens and money spent on models in all runs.
         confidence: Confidence level of intervals.
         resamples: Number of samples for intervals and p-values.
@@ -127,7 +117,7 @@ class ResultMatrix:
     notes: ObjectArray = field(repr=False)
     errors: ObjectArray = field(repr=False)
     routes: ObjectArray = field(repr=False)
-    cores: Sequence[Collection[str]] = field(repr=False)
+    cores: Sequence[str] = field(repr=False)
     spent: Spent = field(default_factory=Spent, repr=False)
     confidence: float = 0.95
     resamples: int = RESAMPLES
@@ -154,15 +144,6 @@ class ResultMatrix:
         """Names of all question fields, in order of first use."""
         return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MAX_FIELDS]
 
-    @cached_property
-    def measured(self) -> BoolArray:
-        """Whether each cell was measured."""
-        found = np.zeros(len(self.cells), dtype=np.bool_)
-        for name in SECONDS:
-            if name in self.values:
-                found |= ~np.isnan(self.values[name]).all(axis=1)
-        return found
-
     def setting_values(self, name: str) -> FloatArray:
         """Values of a metric or a cost for each question in each setting, averaged over the cells of the setting.
 
@@ -172,16 +153,13 @@ class ResultMatrix:
         that of the questions.
 
         Returns:
-            An array of shape (settings, questions); NaN where any cell of the setting lacks a value. Times are averaged
-            over measured cells only.
+            An array of shape (settings, questions); NaN where any cell of the setting lacks a value.
         """
         if name not in self._of_settings:
             found = np.full((len(self.settings), len(self.questions)), np.nan)
             if name in self.values:
                 for number, setting in enumerate(self.settings):
-                    cells = [cell for cell in setting.cells if name not in SECONDS or self.measured[cell]]
-                    if cells:
-                        found[number] = mean_over(self.values[name][cells])
+                    found[number] = mean_over(self.values[name][list(setting.cells)])
             found.flags.writeable = False
             self._of_settings[name] = found
         return self._of_settings[name]
@@ -203,7 +181,6 @@ class ResultMatrix:
             notes=self.notes[part],
             errors=self.errors[part],
             routes=self.routes[part],
-            cores=[self.cores[cell] for cell in cells],
         )
 
 
@@ -252,7 +229,6 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     answered = {place: answer for place, answer in answers.items() if not answer.failed}
     values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
     taken = {*COSTS, *METRICS, *values}
-    cores = reader.measured_cores()
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
@@ -261,11 +237,11 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         fields=[question_fields(one, taken) for one in reader.questions],
         clusters=_clusters(reader.questions),
         status=status,
-        values=values | _measured(reader, cells, shape),
+        values=values,
         notes=notes,
         errors=errors,
         routes=routes,
-        cores=[cores.get(cell.key, ()) for cell in cells],
+        cores=reader.cores(),
         spent=reader.spent(),
     )
 
@@ -303,20 +279,23 @@ def _costs(
     answers: Mapping[tuple[int, int], StoredAnswer],
     shape: Shape,
 ) -> dict[str, FloatArray]:
-    """Counts of the answers, and their price if the file has prices for the model."""
+    """Counts and measurements of the answers, and their price if the file has prices for the model."""
     written = described.get("prices")
     items = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
     models = [effective_values(cell.values).get("model") for cell in cells]
-    found = {name: np.full(shape, np.nan) for name in (*COUNTS, "money")}
+    stored = (*COUNTS, *Measurement._fields)
+    found = {name: np.full(shape, np.nan) for name in (*stored, "money")}
     for place, one in answers.items():
-        for name in COUNTS:
+        for name in stored:
             found[name][place] = getattr(one, name)
         if price := prices.get(models[place[0]]):
             found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
     for name in _MODEL_COUNTS:
         found[name][[model is None for model in models]] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]
+    seconds = np.where(found["seconds"] > 0, found["seconds"], np.nan)
+    found["cpu_percent"] = 100 * found["cpu_seconds"] / seconds
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
@@ -328,26 +307,6 @@ def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[
     found = {metric: np.full(shape, np.nan) for metric in metrics}
     for cell, question, metric, value in scores:
         found[metric][row_of[cell], question] = value
-    return found
-
-
-def _measured(reader: ResultsReader, cells: Sequence[CellRecord], shape: Shape) -> dict[str, FloatArray]:
-    """Measurements of each question, aggregated over its attempts."""
-    row_of = {cell.key: row for row, cell in enumerate(cells)}
-    column_of = {question.key: column for column, question in enumerate(reader.questions)}
-    attempts: dict[Phase, dict[tuple[int, int], list[Measurement]]] = {}
-    for one in reader.measurements():
-        place = row_of[one.cell], column_of[one.question]
-        attempts.setdefault(one.phase, {}).setdefault(place, []).append(one)
-    found: dict[str, FloatArray] = {}
-    for phase, of_places in attempts.items():
-        for what, together in _AGGREGATES.items():
-            values = found[f"{phase}_{what}"] = np.full(shape, np.nan)
-            for place, some in of_places.items():
-                values[place] = together(getattr(one, what) for one in some)
-    if parts := [found[name] for name in ("retrieval_seconds", "generation_seconds") if name in found]:
-        both = np.array(parts)
-        found["seconds"] = np.where(np.isnan(both).all(axis=0), np.nan, np.nansum(both, axis=0))
     return found
 
 

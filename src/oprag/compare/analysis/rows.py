@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import COUNTS, PHASES, ResultMatrix
+from oprag.compare.analysis.matrix import COUNTS, MEASURED, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord, Phase
+from oprag.compare.db.records import CellRecord
 from oprag.compare.spec.axes import AVERAGED, axes
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_rows"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
 _ANSWERS = ("cells", "asked", "answered", "failed", "remaining", "cut_short", "empty")
-_USED = ("cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
 
 _QUESTION = ("question_id", "question", "gold_answers", "documents")
 _ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls")
@@ -27,7 +26,6 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "tokens")
 _CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
 TEXTS = (*_QUESTION, "status", "answer", "error", "message", "route")
 """Text columns of the answer rows."""
-_MEASURED = tuple(f"{phase}_{what}" for phase in PHASES for what in ("seconds", "cpu_percent", "peak_memory_bytes"))
 
 
 def axis_columns(settings: Sequence[HasValues]) -> list[str]:
@@ -44,8 +42,10 @@ def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> li
     """One row per setting, all with the same columns; `names` are the axis columns."""
     metrics = list(dict.fromkeys(name for one in settings for name in one.scores))
     priced = any("money" in one.per_answer for one in settings)
-    phases = [phase for phase in PHASES if any(phase in one.phases for one in settings)]
-    return [{**_base_columns(one, names, metrics, priced=priced), **_phase_columns(one, phases)} for one in settings]
+    columns = [_base_columns(one, names, metrics, priced=priced) for one in settings]
+    if any(one.measured for one in settings):
+        columns = [plain | _measured_columns(one) for plain, one in zip(columns, settings, strict=True)]
+    return columns
 
 
 def _base_columns(
@@ -66,22 +66,21 @@ def _base_columns(
     return plain | {name: setting.cost(name) for name in (*COUNTS, "tokens", *(["money"] if priced else []))}
 
 
-def _phase_columns(setting: SettingSummary, phases: Sequence[Phase]) -> dict[str, Any]:
-    plain: dict[str, Any] = {"seconds": setting.cost("seconds")} if phases else {}
-    for name in phases:
-        phase = setting.phases.get(name)
+def _measured_columns(setting: SettingSummary) -> dict[str, Any]:
+    plain: dict[str, Any] = {"measured": setting.measured}
+    for name in MEASURED:
+        summary = setting.measurements.get(name)
         plain |= {
-            f"{name}_seconds": phase and phase.seconds.mean,
-            f"{name}_seconds_median": phase and phase.seconds.median,
-            f"{name}_seconds_sd": phase and phase.seconds.standard_deviation,
+            name: summary and summary.mean,
+            f"{name}_median": summary and summary.median,
+            f"{name}_sd": summary and summary.standard_deviation,
         }
-        plain |= {f"{name}_{what}": phase and getattr(phase, what) for what in _USED}
     return plain
 
 
 def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
     """Columns of the answer rows; `names` are the axis columns."""
-    measured = _MEASURED if matrix.measured.any() else ()
+    measured = MEASURED if "seconds" in matrix.values else ()
     of_question = [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names]
     return [*of_question, *_ANSWER, *_TOKENS, *_CONTEXT, *matrix.metrics, *measured]
 
@@ -115,9 +114,8 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
 
 def _scores_and_measurements(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
     """Scores and measurements of one answer, without missing ones."""
-    names = [*matrix.metrics, *(name for name in _MEASURED if name in matrix.values)]
-    known = {name: value for name in names if not np.isnan(value := matrix.values[name][row, column])}
-    return {name: int(value) if name.endswith("_bytes") else float(value) for name, value in known.items()}
+    names = [*matrix.metrics, *(name for name in MEASURED if name in matrix.values)]
+    return {name: float(value) for name in names if not np.isnan(value := matrix.values[name][row, column])}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:

@@ -11,36 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, NOT_ASKED, PHASES, SECONDS, ResultMatrix
+from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, MEASURED, NOT_ASKED, ResultMatrix
 from oprag.compare.analysis.settings import Setting
-from oprag.compare.db.records import Phase
 from oprag.compare.stats.resampling import FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["MANY", "PROBLEMS", "PhaseSummary", "SettingSummary", "measured_how"]
+__all__ = ["MANY", "PROBLEMS", "SettingSummary"]
 
 MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
 PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 """The counts of a setting's answers that have a problem, and their names."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhaseSummary:
-    """Resources used by one phase of a setting's answers.
-
-    Attributes:
-        seconds: Summary of the wall time over questions; attempts at a question are averaged first.
-        cpu_percent: Mean CPU utilization over questions, in percent of the usable cores.
-        peak_memory_bytes: Maximum resident memory.
-        memory_growth_bytes: Maximum growth of resident memory.
-    """
-
-    seconds: Summary
-    cpu_percent: float
-    peak_memory_bytes: int
-    memory_growth_bytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,24 +103,15 @@ class SettingSummary:
         return dict(Counter(str(route) for route in self.matrix.routes[list(self.setting.cells)].flat if route))
 
     @cached_property
-    def phases(self) -> Mapping[Phase, PhaseSummary]:
-        """Measurements by phase."""
-        found: dict[Phase, PhaseSummary] = {}
-        for phase in PHASES:
-            seconds = self.by_question(f"{phase}_seconds")
-            if not np.isnan(seconds).all():
-                found[phase] = PhaseSummary(
-                    seconds=self._summary(f"{phase}_seconds"),
-                    cpu_percent=fmean(self._all(f"{phase}_cpu_percent")),
-                    peak_memory_bytes=int(max(self._all(f"{phase}_peak_memory_bytes"))),
-                    memory_growth_bytes=int(max(self._all(f"{phase}_memory_growth_bytes"))),
-                )
-        return found
+    def measurements(self) -> Mapping[str, Summary]:
+        """Summary of each of `MEASURED` over the measured answers in all cells, without intervals."""
+        taken = {name: self._all(name) for name in MEASURED}
+        return {name: summarise(np.array(values), resamples=0) for name, values in taken.items() if values}
 
     @property
-    def cores(self) -> tuple[str, ...]:
-        """Cores available to the runs that measured the setting, such as "2 of 64 (limit of the container)"."""
-        return tuple(sorted({cores for cell in self.setting.cells for cores in self.matrix.cores[cell]}))
+    def measured(self) -> int:
+        """Number of measured answers, summed over the cells."""
+        return self.measurements["seconds"].n if self.measurements else 0
 
     @property
     def cut_short(self) -> int:
@@ -175,17 +148,16 @@ class SettingSummary:
         """Mean cost of an answer; None if unknown.
 
         Args:
-            name: One of `COSTS`: "tokens" (input plus output), a single token count, "calls", "money", or a time in
-                seconds.
+            name: One of `COSTS`: "tokens" (input plus output), a single token count, "calls", "money" or "seconds", the
+                mean over measured answers.
         """
-        known = self.by_question(name)[self._has(name)].tolist() if name in SECONDS else self._all(name)
+        known = self._all(name)
         return fmean(known) if known else None
 
     def _summary(self, name: str) -> Summary:
         matrix = self.matrix
-        # Times are summarized over questions, not clustered by document.
-        clusters = None if name in SECONDS else matrix.clusters
-        return summarise(self.by_question(name), clusters, confidence=matrix.confidence, resamples=matrix.resamples)
+        values = self.by_question(name)
+        return summarise(values, matrix.clusters, confidence=matrix.confidence, resamples=matrix.resamples)
 
     def _all(self, name: str) -> list[float]:
         """Values of all answers in all cells."""
@@ -220,12 +192,3 @@ class _Scores(Mapping[str, Summary]):
 
     def __len__(self) -> int:
         return len(self._metrics)
-
-
-def measured_how(settings: Collection[SettingSummary]) -> str:
-    """One sentence each on how CPU and memory were measured."""
-    cores = " or ".join(sorted({text for one in settings for text in one.cores}))
-    return (
-        f"CPU is the utilization of the usable cores{cores and f', {cores}'}. "
-        "Memory was sampled every 10 ms, so shorter peaks can be missed."
-    )

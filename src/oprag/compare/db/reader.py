@@ -19,7 +19,6 @@ from oprag.compare.db.records import (
     ChunkRecord,
     ContextRecord,
     Failure,
-    Measurement,
     QuestionRecord,
     RunRecord,
     Spent,
@@ -51,9 +50,8 @@ SPENDING = (
     "SELECT model, purpose, sum(calls), sum(tokens), sum(money) FROM ("
     f"SELECT model, {_PURPOSE} AS purpose, 1 AS calls, input_tokens + output_tokens AS tokens, "
     f"coalesce(money, 0.0) AS money FROM replies AS calls {_OF_RUNS} "
-    f"UNION ALL SELECT model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls AS calls {_OF_RUNS} "
-    "UNION ALL SELECT json_extract(identity, '$.model'), 'answers', calls, tokens, money FROM measured_calls "
-    f"JOIN cells ON cells.id = cell {_OF_RUNS}) GROUP BY model, purpose ORDER BY model, purpose"
+    f"UNION ALL SELECT model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls AS calls {_OF_RUNS}"
+    ") GROUP BY model, purpose ORDER BY model, purpose"
 )
 """Model, purpose ("answers" or the name of a metric), calls, tokens and money of the experiment `:name`."""
 
@@ -131,7 +129,8 @@ class ResultsReader:
         most = 2**31 - 1 if longest is None else longest  # maximum of substr
         for cell, question, error, message, notes, route, context, text, length, estimated, *counts in self._of_answers(
             "error, message, notes, route, contexts.key, substr(text, 1, :longest), length(text), estimated, calls, "
-            "input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, context_chunks",
+            "input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, context_chunks, seconds, "
+            "cpu_seconds, peak_memory_mib",
             cells,
             "LEFT JOIN contexts ON contexts.id = answers.context",
             longest=most,
@@ -152,27 +151,12 @@ class ResultsReader:
         rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
         return rows
 
-    def measurements(self) -> list[Measurement]:
-        """Measurements of these cells and questions, in the order in which they were stored."""
-        rows = self._connection.execute(
-            "SELECT measurements.cell, measurements.question, attempt, phase, seconds, cpu_percent, "
-            "peak_memory_bytes, memory_growth_bytes FROM measurements ORDER BY measurements.id"
+    def cores(self) -> tuple[str, ...]:
+        """Cores that the runs which measured answers could use."""
+        rows = self._of_answers(
+            "json_extract(versions, '$.cores')", None, "JOIN runs ON runs.id = answers.run AND seconds NOT NULL"
         )
-        return [
-            Measurement(self._cells[cell].key, self._questions[question].key, *taken)
-            for cell, question, *taken in rows
-            if cell in self._cells and question in self._questions
-        ]
-
-    def measured_cores(self) -> dict[str, set[str]]:
-        """Usable cores of the runs that measured a cell, by cell key; older runs did not record them."""
-        found: dict[str, set[str]] = {}
-        for cell, versions in self._connection.execute(
-            "SELECT DISTINCT cell, versions FROM measurements JOIN runs ON runs.id = measurements.run"
-        ):
-            if cell in self._cells and (cores := json.loads(versions).get("cores")) is not None:
-                found.setdefault(self._cells[cell].key, set()).add(cores)
-        return found
+        return tuple(sorted({cores for _, _, cores in rows if cores}))
 
     def contexts(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, ContextRecord, int]]:
         """Yield cell, question and context of each answer that has one, and the number of chunks in its index."""
@@ -238,13 +222,6 @@ class ResultsReader:
     def failures(self) -> list[Failure]:
         """Errors of failed questions, most frequent first."""
         return self._failures(f"{_ANSWERS} WHERE status = 'failed'")
-
-    def failed_measurements(self) -> list[Failure]:
-        """Errors of failed measurements in the last run that has any, most frequent first."""
-        return self._failures(
-            "FROM failed_measurements WHERE run = (SELECT max(run) FROM failed_measurements "
-            "JOIN runs ON runs.id = run WHERE experiment = :experiment)"
-        )
 
     def notes(self) -> Counter[str]:
         """Number of answers with each note."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,10 @@ __all__ = [
     "ContextRecord",
     "Done",
     "FailedCall",
-    "FailedMeasurement",
     "Failure",
     "Hit",
     "IndexRecord",
-    "MeasuredSoFar",
     "Measurement",
-    "Phase",
     "QuestionRecord",
     "Reply",
     "Retrieval",
@@ -37,9 +34,6 @@ __all__ = [
 
 JUDGED = "metric:"
 """Prefix of the step of a judge's call; the name of the judge follows."""
-
-Phase = Literal["indexing", "retrieval", "generation"]
-"""Phases of an answer; indexing is splitting, embedding and storing, once for the documents of a question."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +177,14 @@ class ContextRecord(NamedTuple):
     dropped: Mapping[str, int]  # number of chunks by reason
 
 
+class Measurement(NamedTuple):
+    """What the process and its children used while an answer was made."""
+
+    seconds: float  # wall time
+    cpu_seconds: float  # of all cores, user and system
+    peak_memory_mib: float  # resident memory
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnswerRecord:
     """Answer to a question in a cell, or the error if it failed."""
@@ -203,6 +205,7 @@ class AnswerRecord:
     context: ContextRecord | None = None
     scores: Mapping[str, float] = field(default_factory=dict)  # by metric; only metrics that apply
     metric_calls: Sequence[tuple[str, str]] = ()  # step and key of each judge reply
+    measurement: Measurement | None = None  # None unless it was measured, and all its calls were made for it
 
 
 class Done(NamedTuple):
@@ -211,49 +214,6 @@ class Done(NamedTuple):
     answered: set[tuple[str, str]]
     failed: dict[tuple[str, str], str]  # with the error class
     broken: int  # answers that were changed, or whose replies are missing or were changed
-
-
-# Measurements
-
-
-class Measurement(NamedTuple):
-    """Time, CPU and memory of one phase of one attempt at an answer."""
-
-    cell: str  # key of the cell; `question` is a key too
-    question: str
-    attempt: int  # from 1
-    phase: Phase
-    seconds: float
-    cpu_percent: float  # of all usable cores
-    peak_memory_bytes: int  # resident memory
-    memory_growth_bytes: int
-
-
-class FailedMeasurement(NamedTuple):
-    """An answer that could not be measured."""
-
-    cell: str
-    question: str
-    error: str
-    message: str
-
-
-class MeasuredSoFar(NamedTuple):
-    """Pairs of cell key and question key that were measured."""
-
-    attempts: set[tuple[str, str, int]]  # with the attempt number
-    indexed: set[tuple[str, str]]  # where indexing was measured
-    failed: dict[tuple[str, str], str]  # in the current run, with the error class
-
-    def missing(self, place: tuple[str, str], repeats: int) -> list[int]:
-        """Attempts at an answer that are not measured yet."""
-        return [attempt for attempt in range(1, repeats + 1) if (*place, attempt) not in self.attempts]
-
-    def done(self, repeats: int) -> Done:
-        """Pairs whose attempts are all measured, and the remaining pairs that failed."""
-        tried = {(cell, question) for cell, question, _ in self.attempts}
-        answered = {place for place in tried if not self.missing(place, repeats)}
-        return Done(answered, {place: error for place, error in self.failed.items() if place not in answered}, 0)
 
 
 # Records returned by a reader; cells and questions are positions in its lists
@@ -279,6 +239,9 @@ class StoredAnswer(NamedTuple):
     embedded_tokens: int
     context_tokens: int | None
     context_chunks: int | None
+    seconds: float | None  # as in `Measurement`; None if the answer was not measured
+    cpu_seconds: float | None
+    peak_memory_mib: float | None
 
     @property
     def failed(self) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import chain
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,8 @@ from oprag.compare.db.records import (
     ChunkRecord,
     Done,
     FailedCall,
-    FailedMeasurement,
     Hit,
     IndexRecord,
-    MeasuredSoFar,
-    Measurement,
     QuestionRecord,
     Reply,
     Retrieval,
@@ -63,17 +59,16 @@ class ResultsFile:
 
     Args:
         path: The file; created by the first write.
-        run: Number of a run in progress; `begin` starts a new run.
 
     Attributes:
         path: The file.
         run: Number of the run in progress; 0 between runs.
     """
 
-    def __init__(self, path: str | os.PathLike[str], run: int = 0) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._database = Database(path, RESULTS)
         self.path = self._database.path
-        self.run = run
+        self.run = 0
 
     def check(self) -> None:
         """Check the integrity of the whole file.
@@ -275,76 +270,6 @@ class ResultsFile:
             for spec_hash, identity in json.loads(text).get("identities", {}).items()
         }
 
-    def measured(self) -> MeasuredSoFar:
-        """Attempts that were measured, and questions that failed in this run."""
-        found = MeasuredSoFar(set(), set(), {})
-        for cell, question, attempt, phase in self._rows(
-            "SELECT cells.key, questions.key, attempt, phase FROM measurements JOIN cells ON cells.id = cell "
-            "JOIN questions ON questions.id = measurements.question"
-        ):
-            if phase == "indexing":
-                found.indexed.add((cell, question))
-            else:
-                found.attempts.add((cell, question, attempt))
-        for cell, question, error in self._rows(
-            "SELECT cells.key, questions.key, error FROM failed_measurements JOIN cells ON cells.id = cell "
-            "JOIN questions ON questions.id = failed_measurements.question WHERE run = :run "
-            "ORDER BY failed_measurements.id",
-            {"run": self.run},
-        ):
-            found.failed[cell, question] = error
-        return found
-
-    def put_measurements(
-        self, cell: str, measurements: Sequence[Measurement], spent: Spent, replies: Sequence[Reply] = ()
-    ) -> None:
-        """Write the measurements of a cell, their spending on models, and the replies.
-
-        A stored reply is not replaced, so that answers based on it stay valid.
-
-        Args:
-            cell: Key of the cell.
-            measurements: One for each phase of an attempt.
-            spent: Calls, tokens and money of all models.
-            replies: Replies to store.
-        """
-        with self._database.writing() as connection:
-            self._check_run(connection)
-            _insert(
-                connection,
-                "measurements",
-                (measurement._asdict() | {"run": self.run} for measurement in measurements),
-                found={"cell": "cells", "question": "questions"},
-                verb="INSERT OR REPLACE",
-            )
-            first = {reply.key: reply for reply in reversed(replies)}
-            query = f"SELECT key FROM replies WHERE key {_OF_KEYS}"
-            stored = {key for (key,) in connection.execute(query, [json.dumps(list(first))])}
-            new = [reply for key, reply in first.items() if key not in stored]
-            self._write_replies(connection, new)
-            # Calls of newly stored replies are counted with the replies.
-            calls = spent.calls - len(new)
-            if calls:
-                tokens = spent.tokens - sum(reply.usage.input_tokens + reply.usage.output_tokens for reply in new)
-                money = max(0.0, spent.money - fsum(reply.money or 0.0 for reply in new))
-                row = {"run": self.run, "cell": cell, "calls": calls, "tokens": tokens, "money": money}
-                _insert(connection, "measured_calls", [row], found={"cell": "cells"})
-
-    def put_failed_measurements(self, failures: Sequence[FailedMeasurement]) -> None:
-        """Write failed measurements.
-
-        Args:
-            failures: Questions and their errors.
-        """
-        with self._database.writing() as connection:
-            self._check_run(connection)
-            _insert(
-                connection,
-                "failed_measurements",
-                (failure._asdict() | {"run": self.run} for failure in failures),
-                found={"cell": "cells", "question": "questions"},
-            )
-
     def _rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[Any]:
         """Rows of a query; empty if the file is missing."""
         if not self.path.exists():
@@ -405,7 +330,8 @@ class ResultsFile:
         replies = (*answer.calls, *answer.metric_calls)
         check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
         row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self.run}
-        _insert(connection, "answers", [row])
+        measured = answer.measurement._asdict() if answer.measurement is not None else {}
+        _insert(connection, "answers", [row | measured])
         of = {"answer": _last_id(connection)}
         calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(replies))
         _insert(connection, "calls", calls)

@@ -51,7 +51,6 @@ def json_of(shape: str, usual: str = "") -> Kind:
 ANY_WHOLE = Kind("typeof({0}) = 'integer'", "an integer")
 TEXT = Kind("typeof({0}) = 'text'", "text")
 COUNT, PLACE, FLAG = _whole(0), _whole(1), _whole(0, 1)
-BYTES, GROWTH = _whole(0, int(_MAX_NUMBER)), _whole(-int(_MAX_NUMBER), int(_MAX_NUMBER))
 NUMBER = Kind(f"{{0}} BETWEEN {-_MAX_NUMBER} AND {_MAX_NUMBER}", "a finite number")
 AMOUNT = Kind(f"{{0}} BETWEEN 0 AND {_MAX_NUMBER}", "a finite number >= 0")
 
@@ -220,6 +219,9 @@ TABLES: Mapping[str, TableSchema] = {
         "context_tokens INTEGER",
         "context_embedder_tokens INTEGER",
         "context_chunks INTEGER",
+        "seconds REAL",
+        "cpu_seconds REAL",
+        "peak_memory_mib REAL",
         "context INTEGER REFERENCES contexts",
         "digest TEXT NOT NULL",
         _RUN,
@@ -284,53 +286,17 @@ TABLES: Mapping[str, TableSchema] = {
         ColumnSchema("hits TEXT NOT NULL", json_of("found chunks")),
         options="WITHOUT ROWID",
     ),
-    "measurements": _table(
-        _ID,
-        _CELL,
-        _QUESTION,
-        "attempt INTEGER NOT NULL",
-        "phase TEXT NOT NULL CHECK (phase IN ('indexing', 'retrieval', 'generation'))",
-        "seconds REAL NOT NULL",
-        "cpu_percent REAL NOT NULL",
-        ColumnSchema("peak_memory_bytes INTEGER NOT NULL", BYTES),
-        ColumnSchema("memory_growth_bytes INTEGER NOT NULL", GROWTH),
-        _RUN,
-        constraints=["UNIQUE (cell, question, attempt, phase)"],
-    ),
-    "failed_measurements": _table(
-        _ID,
-        _RUN,
-        _CELL,
-        _QUESTION,
-        "error TEXT NOT NULL",
-        ColumnSchema("message TEXT NOT NULL", masked=True),
-    ),
-    "measured_calls": _table(
-        _RUN,
-        _CELL,
-        "calls INTEGER NOT NULL",
-        "tokens INTEGER NOT NULL",
-        "money REAL NOT NULL",
-    ),
 }
 """All tables except those of vectors, which vector caches have as well."""
-
-_MEASURED = ", ".join(
-    f"(SELECT avg({column}) FROM measurements WHERE measurements.cell = answers.cell "
-    f"AND measurements.question = answers.question AND phase = '{phase}') AS {phase}_{column}"
-    for phase in ("retrieval", "generation")
-    for column in ("seconds", "cpu_percent", "peak_memory_bytes")
-)
-"""Means over attempts; NULL if nothing was measured."""
 
 _VIEW = f"""
 CREATE VIEW results AS SELECT experiments.name AS experiment, {", ".join(f'cells."{name}"' for name in CELL_COLUMNS)},
     cells.options, questions.name AS question_id, questions.question, answers.status, answers.text AS answer,
     answers.error, answers.message, answers.notes, answers.route, answers.calls, answers.input_tokens,
     answers.output_tokens, answers.cached_tokens, answers.estimated, answers.embedded_tokens, answers.context_tokens,
-    answers.context_embedder_tokens, answers.context_chunks,
-    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores,
-    {_MEASURED}
+    answers.context_embedder_tokens, answers.context_chunks, answers.seconds, answers.cpu_seconds,
+    answers.peak_memory_mib,
+    (SELECT json_group_object(metric, value) FROM scores WHERE scores.answer = answers.id) AS scores
     FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question
     JOIN experiment_cells ON experiment_cells.cell = cells.id
     JOIN experiment_questions ON experiment_questions.question = questions.id

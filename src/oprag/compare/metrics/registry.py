@@ -218,7 +218,7 @@ def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
         )
 
 
-_OF_PHASES = ("seconds", "seconds_median", "seconds_sd", "cpu_percent", "peak_memory_bytes", "memory_growth_bytes")
+_MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
 
 RESERVED = frozenset(
     (
@@ -233,12 +233,12 @@ RESERVED = frozenset(
             "calls",
             "tokens",
             "money",
-            "seconds",
+            "measured",
         ),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),
-        *(f"{phase}_{what}" for phase in ("indexing", "retrieval", "generation") for what in _OF_PHASES),
+        *(f"{name}{what}" for name in _MEASURED for what in ("", "_median", "_sd")),
     )
 )
 """Result columns that are neither axes nor metrics."""

@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-from oprag.compare.cores import usable_cores
+from oprag.compare.meter import usable_cores
 from oprag.errors import ModelError
 
 __all__ = ["LlamaServer", "llama_parameters", "start_llama_server"]

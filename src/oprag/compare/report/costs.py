@@ -27,7 +27,7 @@ COSTS = {
     "tokens": "tokens per answer, input and output",
     "context_tokens": "context tokens",
     "money": "cost per answer",
-    "seconds": "seconds per answer, retrieval and generation",
+    "seconds": "seconds per answer",
 }
 """The label of each cost."""
 _UNITS = {"money": "", "seconds": "s"}

@@ -8,7 +8,7 @@ from typing import Any
 from oprag.compare.analysis.best import best_of
 from oprag.compare.analysis.differences import SettingDifference, single_baselines
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.summary import MANY, PROBLEMS, measured_how
+from oprag.compare.analysis.summary import MANY, PROBLEMS, SettingSummary
 from oprag.compare.analysis.wording import (
     amount,
     difference_text,
@@ -25,8 +25,10 @@ from oprag.compare.results import Results
 
 __all__ = ["measured", "section"]
 
-_MAX_ROWS, _MAX_PHASES, _MAX_DATA_SETS = 400, 200, 4
+_MAX_ROWS, _MAX_DATA_SETS = 400, 4
 _METRICS = 5  # columns of a table, to fit the width of a page
+_MEASURED = {"seconds": 3, "cpu_seconds": 3, "cpu_percent": 0, "peak_memory_mib": 0}
+"""The measurements, with their decimals."""
 _USAGE = {
     "calls": "calls",
     "input_tokens": "input tokens",
@@ -151,28 +153,33 @@ def _notes(results: Results, metric: str | None) -> Iterator[Part]:
 
 
 def measured(results: Results, _: str | None = None) -> Section | None:
-    """The table of phases, if anything was measured."""
-    settings = [one for one in results.settings if one.phases]
+    """The table of measurements, if anything was measured."""
+    settings = [one for one in results.settings if one.measured]
+    if not settings:
+        return None
     rows = [
         (
             name_of(one.values, results.axes),
-            phase,
-            spread(taken.seconds.median, taken.seconds.standard_deviation, 3),
-            f"{taken.cpu_percent:.0f}",
-            f"{taken.peak_memory_bytes / 1e6:,.0f}",
-            f"{taken.memory_growth_bytes / 1e6:,.0f}",
+            f"{one.measured:,} of {one.answered:,}",
+            *(_spread(one, name, digits) for name, digits in _MEASURED.items()),
         )
         for one in settings
-        for phase, taken in one.phases.items()
     ]
-    if not rows:
-        return None
     table = Table(
-        "Time, CPU and memory of each phase, over questions",
-        ("setting", "phase", "seconds, median ± standard deviation", "CPU %", "peak MB", "growth MB"),
+        "Time, CPU and memory of an answer, median ± standard deviation over measured answers",
+        ("setting", "measured", "seconds", "CPU seconds", "CPU %", "peak MiB"),
         rows,
-        names=2,
-        max_rows=_MAX_PHASES,
+        max_rows=_MAX_ROWS,
     )
-    note = f"Cells were measured one at a time, each in a new process without caches. {measured_how(settings)}"
+    cores = " or ".join(results.matrix.cores)
+    note = (
+        "Answers were made one at a time, by one call after another; those with stored replies are not measured. "
+        f"CPU % is of one core{cores and f'; usable cores: {cores}'}. "
+        "Memory was sampled every 10 ms, so shorter peaks can be missed."
+    )
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])
+
+
+def _spread(setting: SettingSummary, name: str, digits: int) -> str:
+    summary = setting.measurements.get(name)
+    return "–" if summary is None else spread(summary.median, summary.standard_deviation, digits)

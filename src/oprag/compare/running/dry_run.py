@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import Record, WorkCache
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import JUDGED, Reply, Spent
+from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.likelihood import LIKELIHOOD
@@ -31,7 +30,7 @@ from oprag.context import Context
 from oprag.methods.model_calls import Completion, Usage
 from oprag.tokens import count
 
-__all__ = ["PlannedCalls", "PlannedItem", "dry_run", "together"]
+__all__ = ["PlannedCalls", "PlannedItem", "dry_run"]
 
 _REPLY = 100
 """Estimated tokens of a reply if the model has no output limit."""
@@ -51,27 +50,19 @@ class PlannedCalls(NamedTuple):
         """The sum with other planned calls."""
         return PlannedCalls(self.calls + other.calls, self.usage.plus(other.usage))
 
-    def times(self, number: int) -> PlannedCalls:
-        """The calls multiplied by a number."""
-        read, written, cached, estimated = self.usage
-        return PlannedCalls(self.calls * number, Usage(read * number, written * number, cached * number, estimated))
-
 
 class PlannedItem(NamedTuple):
-    """The unshared calls of an item, for its answer and for judges, or why it cannot be answered."""
+    """The number of unshared calls of an item, those of judges included, or why it cannot be answered."""
 
-    item: WorkItem
-    answering: PlannedCalls
-    judged: PlannedCalls
+    calls: int
     failure: str | None
 
 
 class DryRun(NamedTuple):
-    """The planned items with their unshared calls, and the shared calls by model, for answers and for judges."""
+    """The planned items with their unshared calls, and the shared calls by model."""
 
     items: Sequence[PlannedItem]
-    answering: Mapping[str, PlannedCalls]
-    judged: Mapping[str, PlannedCalls]
+    models: Mapping[str, PlannedCalls]
 
 
 def dry_run(
@@ -80,7 +71,6 @@ def dry_run(
     items: Sequence[WorkItem],
     *,
     costly: Sequence[str] = (),
-    again: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> DryRun:
     """Count the calls that a run would make.
@@ -90,33 +80,22 @@ def dry_run(
         cache: The cache of known replies; splits, vectors and retrievals are stored in it.
         items: The items to plan.
         costly: Embedders to replace with the packaged one.
-        again: Whether to also count calls with a known or shared reply.
         on_progress: Called with the number of planned items, and the number of all items.
     """
     embedders = resolved.embedders | (dict.fromkeys(costly, EmbedderSpec(LOCAL).open()) if costly else {})
-    placeholders = _Placeholders(cache, resolved.experiment, no_replies=again)
+    placeholders = _Placeholders(cache, resolved.experiment)
     library = _DryLibrary(resolved, placeholders, embedders=embedders)
     engine = _DryEngine(resolved, library, placeholders, placeholders, Ledger(Limits(), Spent()))
-    found: dict[tuple[str, str], PlannedItem] = {}
+    planned: list[PlannedItem] = []
     try:
         for number, outcome in enumerate(engine.run(items), 1):
-            answering, judged = placeholders.calls(outcome.calls), placeholders.calls(outcome.metric_calls)
             failure = None if outcome.error is None else named_error(outcome.error)
-            found[outcome.item.place] = PlannedItem(outcome.item, answering, judged, failure)
+            planned.append(PlannedItem(len(outcome.calls) + len(outcome.metric_calls), failure))
             if on_progress is not None:
                 on_progress(number, len(items))
     finally:
         library.close()
-    planned = [found[item.place] for item in items if item.place in found]
-    return DryRun(planned, placeholders.answering, placeholders.judged)
-
-
-def together(*parts: Mapping[str, PlannedCalls]) -> dict[str, PlannedCalls]:
-    """The sum of planned calls, by model."""
-    found: dict[str, PlannedCalls] = {}
-    for name, answering in chain(*(part.items() for part in parts)):
-        found[name] = found.get(name, PlannedCalls()).plus(answering)
-    return found
+    return DryRun(planned, placeholders.models)
 
 
 class _DryLibrary(Library):
@@ -159,20 +138,18 @@ class _Placeholders:
     Placeholders are generated when they are read, to save memory.
     """
 
-    def __init__(self, below: WorkCache, experiment: Experiment, *, no_replies: bool) -> None:
+    def __init__(self, below: WorkCache, experiment: Experiment) -> None:
         self._below = below
-        self._no_replies = no_replies
-        self._models = experiment.models
+        self._specs = experiment.models
         self._count = experiment.token_counter
         self._begun: dict[str, tuple[str, Usage]] = {}  # step and tokens, by key of the call
         self._made: deque[Made] = deque()
-        self.answering: dict[str, PlannedCalls] = {}
-        self.judged: dict[str, PlannedCalls] = {}
+        self.models: dict[str, PlannedCalls] = {}
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
         if kind is not Reply:
             return self._below.get(kind, keys)
-        found: list[Any] = [None] * len(keys) if self._no_replies else self._below.get(kind, keys)
+        found: list[Any] = self._below.get(kind, keys)
         placeholders: list[Any] = [self._reply(key) if key in self._begun else None for key in keys]
         return [new or old for new, old in zip(placeholders, found, strict=True)]
 
@@ -184,23 +161,15 @@ class _Placeholders:
         return len(self._made)
 
     def begin(self, call: PendingCall) -> None:
-        step, limit = call.prompt.step, self._models[call.model].max_reply_tokens
+        step, limit = call.prompt.step, self._specs[call.model].max_reply_tokens
         output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
         usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
         self._begun[call.key] = step, usage
-        answering = self.judged if step.startswith(JUDGED) else self.answering
-        answering[call.model] = answering.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
+        self.models[call.model] = self.models.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
         self._made.append(Made(call, self._reply(call.key).completion, Spent()))
 
     def take(self) -> list[Made]:
         return [self._made.popleft()]
-
-    def calls(self, made: Sequence[tuple[str, str]]) -> PlannedCalls:
-        """The number and tokens of calls; a stored reply counts as a call with 0 tokens."""
-        total = PlannedCalls()
-        for _, key in made:
-            total = total.plus(PlannedCalls(1, self._begun[key][1] if key in self._begun else Usage()))
-        return total
 
     def _reply(self, key: str) -> Reply:
         step, usage = self._begun[key]

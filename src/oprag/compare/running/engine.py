@@ -7,7 +7,7 @@ at the same time without a thread each, and all that wait for the same reply sha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
@@ -20,6 +20,7 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
+from oprag.methods.answering import Answering
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 
@@ -42,12 +43,16 @@ class Engine:
         caller: Caller,
         cache: WorkCache,
         ledger: Ledger,
+        *,
+        measured: Callable[[Answering, Outcome], Answering] | None = None,  # measures answers; they run one at a time
     ) -> None:
         self._library = library
         self._caller = caller
         self._cache = cache
         self._ledger = ledger
         self._experiment = resolved.experiment
+        self._measured = measured
+        self._max_calls = 1 if measured is not None else self._experiment.max_concurrency
         self._models = resolved.models
         self._judges = resolved.judges
         self._failures = 0
@@ -86,7 +91,7 @@ class Engine:
             self._begin_calls()
             if self._can_start_item and (item := next(waiting, None)) is not None:
                 try:
-                    self._ready.append((WorkInProgress.begun(item, self._judges), None))
+                    self._ready.append((WorkInProgress.begun(item, self._judges, self._measured), None))
                     self._works += 1
                 except OpragError as error:
                     yield Outcome(item, error=error)
@@ -102,9 +107,11 @@ class Engine:
     @property
     def _can_start_item(self) -> bool:
         """Whether to start another item: there are too few queued calls to keep all threads busy."""
+        if self._measured is not None and (self._works or self._calls or self._caller.running):
+            return False
         return (
             self.stopped is None
-            and len(self._calls) < self._experiment.max_concurrency
+            and len(self._calls) < self._max_calls
             and self._works < _MAX_WAITING
             and self._characters < _MAX_CHARACTERS
         )
@@ -164,9 +171,11 @@ class Engine:
                 continue
             known = None if key in self._waiting else self._known(key)
             work.replies[key] = known
-            if known is None:
+            if known is not None:
+                work.outcome.reused = work.outcome.reused or not work.judging
+            else:
                 if key not in self._waiting:
-                    self._queue(work, PendingCall(key, model, prompt, self._at_most(model, prompt)))
+                    self._queue(PendingCall(key, model, prompt, self._at_most(model, prompt)))
                 self._waiting[key].append(work)
         if all(work.replies.values()):
             return True
@@ -174,7 +183,7 @@ class Engine:
         self._characters += work.characters
         return False
 
-    def _queue(self, work: WorkInProgress, call: PendingCall) -> None:  # noqa: ARG002 - Replay reads it
+    def _queue(self, call: PendingCall) -> None:
         self._waiting[call.key] = []
         self._calls.append(call)
 
@@ -196,8 +205,7 @@ class Engine:
         return replies
 
     def _begin_calls(self) -> None:
-        limit = self._experiment.max_concurrency
-        while self._calls and self.stopped is None and self._caller.running < limit:
+        while self._calls and self.stopped is None and self._caller.running < self._max_calls:
             call = self._calls[0]
             if (reason := self._ledger.refusal(call.at_most)) is not None:
                 # Calls in flight may spend less than reserved, so only stop when none are left.

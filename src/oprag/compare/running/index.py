@@ -163,9 +163,8 @@ class Index:
             self._dense_index.search(_WARMUP_QUESTION, 1, search.kind)
 
     def forget(self) -> None:
-        """Forget retrievals and question vectors, so that the next question is embedded and searched for again."""
+        """Forget retrievals, so that the next question is searched for again."""
         self._hits.clear()
-        self._source.forget_questions()
         # Indexes are kept, since all questions share them.
         embedder = self._dense_index.embedder if "_dense_index" in self.__dict__ else None
         if isinstance(embedder, QuestionVectors):

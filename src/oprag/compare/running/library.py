@@ -106,6 +106,8 @@ class Library:
         """Forget retrievals and contexts; indexes are kept."""
         self._given.clear()
         self._contexts.clear()
+        for source in self._vectors.values():
+            source.forget_questions()
         for index in self._indexes.values():
             index.forget()
 

@@ -88,6 +88,7 @@ class Recorder:
             context=info.record,
             scores={**scores, **outcome.judged},
             metric_calls=outcome.metric_calls,
+            measurement=outcome.measurement,
         )
 
     def _scored(self, outcome: Outcome, answer: Answer, info: _ContextInfo) -> ScoredAnswer:

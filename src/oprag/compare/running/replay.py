@@ -1,4 +1,4 @@
-"""Rebuild answers from stored replies: to score measured answers, and to show the prompts of an answer."""
+"""Rebuild answers from stored replies, to show their prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelCaller, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.work_item import Outcome, WorkInProgress, WorkItem
+from oprag.compare.running.work_item import Outcome, WorkItem
 from oprag.compare.spec.axes import check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
@@ -30,28 +30,18 @@ __all__ = ["PromptReader", "Replay", "StoredPrompt", "prompts_of"]
 
 
 class Replay(Engine):
-    """Rebuilds answers from stored replies, and calls judges for them; skips answers with a missing reply."""
+    """Rebuilds answers from stored replies, without judges; skips answers with a missing reply."""
 
-    def __init__(
-        self, resolved: ResolvedExperiment, library: Library, cache: WorkCache, ledger: Ledger | None = None
-    ) -> None:
-        self._judge_caller = ModelCaller(resolved, cache)
-        super().__init__(resolved, library, self._judge_caller, cache, ledger or Ledger(Limits(), Spent()))
-        if ledger is None:
-            self._judges = []  # without a ledger no calls are allowed
+    def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
+        super().__init__(resolved, library, ModelCaller(resolved, cache), cache, Ledger(Limits(), Spent()))
+        self._judges = []
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
         """Yield the outcome of each item whose replies are all stored."""
         return (outcome for outcome in super().run(items) if not isinstance(outcome.error, _MissingReplyError))
 
-    def close(self) -> None:
-        """Let the threads end after their current call."""
-        self._judge_caller.close()
-
-    def _queue(self, work: WorkInProgress, call: PendingCall) -> None:
-        if not work.judging:
-            raise _MissingReplyError("the reply is not stored", call.key)
-        super()._queue(work, call)
+    def _queue(self, call: PendingCall) -> None:
+        raise _MissingReplyError("the reply is not stored", call.key)
 
 
 class _MissingReplyError(ModelError):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from oprag.compare.cores import describe_cores
 from oprag.compare.db.records import AnswerRecord, Done, Spent
+from oprag.compare.meter import usable_cores
 from oprag.compare.running.work_item import WorkItem
 
 __all__ = ["ProgressCallback", "RunReport", "RunState", "versions"]
@@ -105,11 +105,11 @@ class RunState:
 
 
 def versions() -> dict[str, str]:
-    """The package versions, system and CPU cores of this process."""
+    """The package versions and system of this process, and the CPU cores that it may use."""
     found = {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": describe_cores(),
+        "cores": f"{usable_cores():g}",
     }
     for package in _PACKAGES:
         try:

@@ -9,19 +9,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
+from oprag.compare.running.measured import MeasuredLibrary
 from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.report import ProgressCallback, RunReport, RunState, versions
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import Outcome
 from oprag.compare.spec.experiment import Experiment
-from oprag.errors import ExperimentError, ResultsFileError
+from oprag.errors import ExperimentError, MissingExtraError, ResultsFileError
 
 __all__ = ["Session", "execute", "run", "session"]
 
@@ -36,6 +38,7 @@ def run(
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
+    measure: bool = False,
     on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
@@ -44,10 +47,23 @@ def run(
     the next run can continue after any interruption. The first Ctrl-C waits for calls in flight; a second one exits at
     once.
 
+    With `measure`, questions are answered one at a time, by one model call after another, and the wall time, the CPU
+    time (user and system) and the peak resident memory of this process and its children are stored with each answer:
+
+    - Only new answers whose calls were all made for them are measured, so calls are still made once. An answer that
+      was stored before, or that uses a stored reply (of another cell or an interrupted run), has no measurement.
+    - Each question is embedded and searched for again. Splitting, embedding and indexing the documents, judging and
+      scoring are not measured.
+    - Memory is sampled every 10 ms, so shorter peaks can be missed. It includes what this process had allocated before,
+      such as loaded models and the indexes of earlier cells.
+    - A model on another machine, or in a process that this one did not start, only counts as wall time. GPUs are not
+      measured.
+
     Args:
         experiment: The experiment; if it is already resolved, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
+        measure: Whether to measure time, CPU and memory of each answer; `max_concurrency` has no effect then.
         on_progress: Called with the report so far, several times a second.
 
     Returns:
@@ -58,9 +74,12 @@ def run(
         ExperimentError: The experiment cannot be run as described.
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
             kept.
-        MissingExtraError: A package that the experiment needs is not installed.
+        MissingExtraError: A package that the experiment or measuring needs is not installed.
     """
-    return execute(ResolvedExperiment.of(experiment), path, retry_failed=retry_failed, on_progress=on_progress)
+    if measure and find_spec("psutil") is None:
+        raise MissingExtraError("Measuring", "compare")
+    resolved = ResolvedExperiment.of(experiment)
+    return execute(resolved, path, retry_failed=retry_failed, measure=measure, on_progress=on_progress)
 
 
 def execute(
@@ -68,6 +87,7 @@ def execute(
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
+    measure: bool = False,
     on_progress: ProgressCallback | None = None,
     around: AbstractContextManager[Prepare | None] | None = None,
 ) -> RunReport:
@@ -77,7 +97,7 @@ def execute(
         state = RunState([*resolved.items()], current.file.done(resolved.experiment.name), retry_failed=retry_failed)
         if state.waiting:
             with around or nullcontext() as prepare:
-                _work(resolved, current, ledger, state, on_progress=on_progress, prepare=prepare)
+                _work(resolved, current, ledger, state, measure=measure, on_progress=on_progress, prepare=prepare)
         else:
             current.outcome = "complete"
     return state.report(ledger.spent, current.since, current.outcome)
@@ -124,6 +144,7 @@ def _work(
     ledger: Ledger,
     state: RunState,
     *,
+    measure: bool,
     on_progress: ProgressCallback | None,
     prepare: Prepare | None,
 ) -> None:
@@ -137,15 +158,17 @@ def _work(
             last_report = time.monotonic()
 
     file = current.file
-    library = Library(resolved, file)
+    library = MeasuredLibrary(resolved, file) if measure else Library(resolved, file)
     caller = ModelCaller(resolved, file, tell=report)
-    engine = Engine(resolved, library, caller, file, ledger)
+    measured = library.measured if isinstance(library, MeasuredLibrary) else None
+    engine = Engine(resolved, library, caller, file, ledger, measured=measured)
     recorder = Recorder(resolved, library, file)
     try:
         with _stopped_by_signals(engine, resolved.stop):
             if prepare is not None:
                 prepare(library, state)
-            for outcomes in _batches(engine.run(state.waiting)):
+            # A measurement cannot be rebuilt from stored replies, so each is written at once.
+            for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
                 records = recorder.records(outcomes)
                 file.put_answers(records)
                 state.add(records)
@@ -179,7 +202,7 @@ def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
-def _batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
+def _batches(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
     """Batch outcomes for writing: twice a second, or earlier if there are many."""
     batch: list[Outcome] = []
     characters = 0
@@ -188,7 +211,7 @@ def _batches(outcomes: Iterable[Outcome]) -> Iterator[list[Outcome]]:
         batch.append(outcome)
         if outcome.answer is not None:
             characters += sum(call.prompt.length for call in outcome.answer.calls)
-        if len(batch) >= _FLUSH_ANSWERS or characters >= _FLUSH_CHARACTERS or time.monotonic() - since > _FLUSH_SECONDS:
+        if len(batch) >= size or characters >= _FLUSH_CHARACTERS or time.monotonic() - since > _FLUSH_SECONDS:
             yield batch
             batch, characters, since = [], 0, time.monotonic()
     yield batch

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag.compare.controls import CONTROLS, GOLD
 from oprag.compare.data.data_set import Question
+from oprag.compare.db.records import Measurement
 from oprag.compare.metrics.judge import JudgeMetric
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.spec.grid import Cell
@@ -55,6 +56,8 @@ class Outcome:
     judged: dict[str, float] = field(default_factory=dict)  # scores by judges
     notes: list[str] = field(default_factory=list)  # why a judge returned no score
     metric_calls: list[tuple[str, str]] = field(default_factory=list)  # like `calls`, for judges
+    reused: bool = False  # whether a reply of the answer was stored before
+    measurement: Measurement | None = None
 
 
 @dataclass(eq=False)
@@ -69,13 +72,19 @@ class WorkInProgress:
     judging: bool = False  # whether the requested replies are those of a judge
 
     @classmethod
-    def begun(cls, item: WorkItem, judges: Sequence[JudgeMetric] = ()) -> WorkInProgress:
-        """Start an item."""
+    def begun(
+        cls,
+        item: WorkItem,
+        judges: Sequence[JudgeMetric] = (),
+        measured: Callable[[Answering, Outcome], Answering] | None = None,
+    ) -> WorkInProgress:
+        """Start an item; `measured` measures its method."""
         cell, question = item.cell, item.question
         inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
         task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
         outcome = Outcome(item)
-        return cls(outcome, _judged(answering(task, CONTROLS.get(cell.method)), outcome, judges))
+        method = answering(task, CONTROLS.get(cell.method))
+        return cls(outcome, _judged(method if measured is None else measured(method, outcome), outcome, judges))
 
     def ended(self, answer: Answer | None, error: Exception | None = None) -> Outcome:
         """End the item and return its outcome."""

@@ -1,0 +1,168 @@
+"""What a process uses in a while, and the cores that it may use."""
+
+import hashlib
+import mmap
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from oprag.compare.meter import Meter, usable_cores
+from tests.helpers import run_python
+
+MIB = 2**20
+# The kernel counts the processor time of other processes in hundredths of a second.
+TICK = 0.03
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+
+
+def burn(seconds: float) -> None:
+    """Use so much processor time in this thread, nearly all of it where other threads may run."""
+    text, start = bytes(100_000), time.thread_time()
+    while time.thread_time() - start < seconds:
+        hashlib.sha256(text)
+
+
+def fill(size: int) -> None:
+    """Hold so many bytes of memory for a moment, each page of it touched, and give them back to the system."""
+    with mmap.mmap(-1, size) as memory:
+        for place in range(0, size, mmap.PAGESIZE):
+            memory[place] = 1
+        time.sleep(0.1)
+
+
+@pytest.fixture(autouse=True)
+def _with_psutil():
+    pytest.importorskip("psutil")
+
+
+def test_sleeping_takes_time_and_no_processor():
+    before, used = time.perf_counter(), time.process_time()
+    with Meter() as meter:
+        time.sleep(0.2)
+    assert 0.2 <= meter.measurement.seconds <= time.perf_counter() - before
+    # Watching is not counted.
+    assert meter.measurement.cpu_seconds < time.process_time() - used
+    assert meter.measurement.cpu_seconds < 0.1
+
+
+def test_all_threads_use_the_processor():
+    used = time.process_time()
+    with Meter() as meter:
+        threads = [threading.Thread(target=burn, args=(0.2,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert 0.38 < meter.measurement.cpu_seconds <= time.process_time() - used
+
+
+def test_the_processor_time_of_a_child_that_has_ended():
+    before = os.times()
+    with Meter() as meter:
+        subprocess.run([sys.executable, "-c", BURN], check=True)
+    after = os.times()
+    assert 0.3 - TICK < meter.measurement.cpu_seconds <= sum(after[:4]) - sum(before[:4]) + TICK
+
+
+def test_the_processor_time_of_a_living_child_is_that_within_the_while():
+    work = f"{BURN}\nprint(flush=True)\ninput()\n{BURN.replace('0.3', '0.8')}\nprint(flush=True)\ninput()"
+    child: Any = subprocess.Popen([sys.executable, "-c", work], **PIPES)
+    with child:
+        child.stdout.readline()
+        with Meter() as meter:
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            child.stdout.readline()
+        child.communicate(b"\n")
+    # What it had used before is not in it.
+    assert 0.5 - TICK <= meter.measurement.cpu_seconds < 0.8
+
+
+def test_the_peak_shows_though_the_memory_was_given_back():
+    with Meter() as quiet:
+        time.sleep(0.1)
+    with Meter() as meter:
+        fill(100 * MIB)
+    with Meter() as after:
+        pass
+    grown = meter.measurement.peak_memory_mib - quiet.measurement.peak_memory_mib
+    assert 95 < grown < 120
+    # An earlier peak does not count; loaded modules do.
+    assert 10 < after.measurement.peak_memory_mib < quiet.measurement.peak_memory_mib + 20
+
+
+def test_the_memory_of_children_counts_while_they_live():
+    holding = "held = bytearray(b'x') * 100_000_000\nprint(flush=True)\ninput()"
+    child: Any = subprocess.Popen([sys.executable, "-c", holding], **PIPES)
+    with child:
+        child.stdout.readline()
+        with Meter() as meter:
+            pass
+        child.communicate(b"\n")
+    with Meter() as after:
+        pass
+    assert meter.measurement.peak_memory_mib - after.measurement.peak_memory_mib > 90
+
+
+def test_an_error_leaves_no_thread():
+    with pytest.raises(ZeroDivisionError), Meter():
+        raise ZeroDivisionError
+    assert not any(thread.name == "oprag-memory" for thread in threading.enumerate())
+
+
+# Cores
+
+
+@pytest.fixture
+def grouped(tmp_path, monkeypatch):
+    """Puts this process into a control group, with these files in the folder of the groups."""
+
+    def put(membership, **files):
+        (tmp_path / "membership").write_text(f"4:memory:/elsewhere\n0::{membership}\n")
+        for name, content in files.items():
+            folder = tmp_path / "groups" / name.replace("_", "/")
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "cpu.max").write_text(f"{content}\n")
+        monkeypatch.setattr("oprag.compare.meter._MEMBERSHIP", tmp_path / "membership")
+        monkeypatch.setattr("oprag.compare.meter._CONTROL_GROUPS", tmp_path / "groups")
+
+    return put
+
+
+def test_without_a_limit_all_cores_that_the_affinity_allows(grouped):
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    for files in ({}, {"jobs": "max 100000"}, {"jobs": "99900000 100000"}, {"jobs": "damaged"}):
+        grouped("/jobs", **files)
+        assert usable_cores() == allowed
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="affinity")
+def test_the_affinity_of_this_process_which_needs_no_psutil():
+    code = """
+import os, sys
+sys.modules["psutil"] = None
+from oprag.compare.meter import usable_cores
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print(0 < usable_cores() <= 1)
+"""
+    assert run_python(code) == "True\n"
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limit"),
+    [
+        ("/", {"": "50000 100000"}, 0.5),
+        ("/jobs/one", {"jobs_one": "20000 100000"}, 0.2),
+        # In a container, the path may be that of the host, and the mount is the container's own group.
+        ("/host/docker/1f7d", {"": "25000 50000"}, 0.5),
+    ],
+)
+def test_the_limit_of_a_container(grouped, membership, files, limit):
+    grouped(membership, **files)
+    assert usable_cores() == limit
