@@ -301,7 +301,7 @@ def words() -> Embeddings:
 
 
 def store(embeddings: Embeddings) -> InMemoryVectorStore:
-    """A store of an experiment file."""
+    """A store of an experiment."""
     return InMemoryVectorStore(embeddings)
 
 

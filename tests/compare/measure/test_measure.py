@@ -21,7 +21,7 @@ from oprag.compare.running.report import RunReport
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
-from tests.compare.measurable import MODULE, TWO, measurable, noted
+from tests.compare.measurable import MODULE, TWO, measurable, noted, slow_store
 from tests.compare.measure.working import gone
 from tests.helpers import WORDS
 
@@ -122,7 +122,7 @@ def test_a_slow_question_is_slow_in_retrieval_and_slow_documents_in_indexing(pat
 
 
 def test_a_slow_store_is_slow_in_retrieval(path):
-    small = measurable({"store": "slow"}, stores={"slow": f"{MODULE}:slow_store"})
+    small = measurable({"store": "slow"}, stores={"slow": slow_store})
     measure_cells(small, path, repeats=1)
     found = phases(path)
     assert min(found["retrieval"]) >= 0.5
