@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+# If pydantic is missing, this import raises the error that names the extra to install.
+from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
