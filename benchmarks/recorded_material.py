@@ -170,8 +170,8 @@ def _of_folders(
     folder: Path, texts: Mapping[str, str], asked: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Write the layouts with documents as files."""
-    meetings, stories, filings, llama = (folder / name for name in ("qmsum", "narrativeqa", "kg_rag", "llama"))
-    for one in (meetings, stories, filings, llama):
+    meetings, stories, filings = (folder / name for name in ("qmsum", "narrativeqa", "kg_rag"))
+    for one in (meetings, stories, filings):
         one.mkdir()
     for name, text in texts.items():
         queries = [{"query": one["question"], "answer": one["answers"][0]} for one in asked if one["document"] == name]
@@ -193,18 +193,10 @@ def _of_folders(
     _write_texts(filings / "docs", {name: texts[name] for name in others})
     lines = re.findall(r".{1,90}(?:\s|$)", texts[first].encode("cp1252", "ignore").decode("cp1252"))
     (filings / "docs" / f"{first}.pdf").write_bytes(pdf("\n".join(lines[:50]), "\n".join(lines[50:100])))
-    examples = [
-        {"query": one["question"], "reference_answer": one["answers"][0], "query_by": {"type": "human"}}
-        | {"reference_contexts": [texts[one["document"]][span["start"] : span["end"]] for span in one["evidence"]]}
-        for one in asked
-    ]
-    _write_lines(llama / "rag_dataset.json", [{"examples": examples}])
-    _write_texts(llama / "source_files", texts)
     return {
         "qmsum": {"path": str(meetings)},
         "narrativeqa": {"path": str(stories)},
         "kg_rag": {"path": str(filings / "qna.csv")},
-        "llama_rag_dataset": {"path": str(llama)},
     }
 
 
@@ -309,7 +301,7 @@ def words() -> Embeddings:
 
 
 def store(embeddings: Embeddings) -> InMemoryVectorStore:
-    """A store of an experiment file."""
+    """A store of an experiment."""
     return InMemoryVectorStore(embeddings)
 
 

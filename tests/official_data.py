@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ def write_official(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> Non
     """Write what the tables of `data` in an experiment file name, below a folder."""
     for seed, table in enumerate(tables.values()):
         data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
-        _WRITERS[table["format"]](folder / table["path"], data, table)
+        _WRITERS[table.get("format", "oprag")](folder / table["path"], data, table)
 
 
 def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
@@ -110,20 +109,10 @@ def _kg_rag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
         write(path.parent / "docs" / f"{name}.pdf", _pdf(str(text)))
 
 
-def _llama_rag_dataset(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
-    examples = [
-        {
-            "query": question.text,
-            "query_by": {"model_name": "gpt-4", "type": "ai"},
-            "reference_contexts": [_text(data, question)[question.evidence[0].start : question.evidence[0].end]],
-            "reference_answer": _answer(question),
-            "reference_answer_by": {"model_name": "gpt-4", "type": "ai"},
-        }
-        for question in data.questions
-    ]
-    write(path, json.dumps({"examples": examples}))
+def _oprag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
+    write_lines(path, *({"question": one.text, "answer": _answer(one), "document": "*"} for one in data.questions))
     for name, text in data.documents.items():
-        write(path.parent / "source_files" / f"{name}.pdf", _pdf(str(text)))
+        write(path.parent / Path(table["documents"]).name / f"{name}.pdf", _pdf(str(text)))
 
 
 def _medqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
@@ -169,9 +158,9 @@ def _parts(things: list[str], size: int) -> list[list[str]]:
 _WRITERS: dict[str, Callable[[Path, DataSet, Mapping[str, Any]], None]] = {
     "infinitebench": _infinitebench,
     "kg_rag": _kg_rag,
-    "llama_rag_dataset": _llama_rag_dataset,
     "longbench": _longbench,
     "medqa": _medqa,
     "narrativeqa": _narrativeqa,
+    "oprag": _oprag,
     "quality": _quality,
 }

@@ -1,6 +1,5 @@
 """What the experiment files of the papers name is there: models and embedders open, encoders pool as they should."""
 
-import importlib
 import sys
 import tomllib
 from pathlib import Path
@@ -9,8 +8,6 @@ import numpy as np
 import pytest
 
 from oprag.compare import EmbedderSpec, ModelSpec
-from oprag.compare.stores.named import open_store
-from tests.integration.pinecone_stub import API_KEY, serve_pinecone
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -24,8 +21,7 @@ def there(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setenv("OPENAI_API_KEY", "-")
     yield
-    for name in ("self_route_encoders", "pinecone_store"):
-        sys.modules.pop(name, None)
+    sys.modules.pop("self_route_encoders", None)
 
 
 def named(part):
@@ -99,26 +95,3 @@ def test_long_texts_are_cut_off(folder):
     long = "harbour " * 600
     first, second = embedder.embed_documents([long, long + "bread rises"])
     np.testing.assert_allclose(first, second, atol=1e-5)
-
-
-def test_a_store_in_pinecone_waits_for_what_is_put_in_and_is_emptied(monkeypatch):
-    """Against a stand-in: the service itself was never asked."""
-    make = importlib.import_module("pinecone_store").make
-    monkeypatch.setattr("pinecone_store._PAUSE", 0.01)
-
-    vectors = np.random.default_rng(1).standard_normal((30, 8)).astype(np.float32)
-    with serve_pinecone() as stub:
-        stub.late = 2
-        store = open_store(
-            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY),
-            "pinecone",
-            [f"chunk {row}" for row in range(30)],
-            vectors,
-        )
-        assert sum(request.path == "/describe_index_stats" for request in stub.requests) == 3
-        for row in range(3):
-            assert store.search(vectors[row], 5)[0][0] == row
-        (namespace,) = stub.namespaces
-        assert namespace.startswith("oprag-")
-        store.close()
-        assert stub.namespaces == []

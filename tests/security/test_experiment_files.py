@@ -77,8 +77,6 @@ UNTRUSTED = {
     '[models]\nx = "evil:make"\ny = "local"\nz = "package.inner:f"': ["models.x", "models.z"],
     table("embedders", 'use = "subprocess:getoutput"\ncmd = "touch ran"'): ["embedders.x.use"],
     table("embedders", 'use = "groq:embed"'): ["embedders.x.use"],
-    table("stores", 'use = "os:system"'): ["stores.x"],
-    '[stores]\nx = "evil:make"': ["stores.x"],
     # Weights and code of models, from files or the hub.
     table("models", 'use = "transformers:gpt2"'): ["models.x.use"],
     table("models", 'use = "gguf:model.gguf"'): ["models.x.use"],
@@ -152,7 +150,7 @@ def test_a_store_of_the_grid_is_no_function(tmp_path):
 def test_the_message_names_everything_once_and_cannot_be_forged(tmp_path):
     many = "\n".join(f'm{number} = "evil:f{number}"' for number in range(50))
     words = r'"a:b\n  nothing else needs trust\u001b[2K\u202e"'
-    forged = f"{table('stores', f'use = {words}')}\n[stores.{words}]\nuse = 'a:b'"
+    forged = f"[embedders.z]\nuse = {words}\n[embedders.{words}]\nuse = 'a:b'"
     secret = table("models.y", 'use = "openai:gpt"\nother = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"')
     login = table("embedders", 'use = "openai:e"\nbase_url = "https://me:hunter22@evil.example/v1?key=hunter22"')
     path = write_experiment(tmp_path, GRID, f"[models]\n{many}", secret.replace(".x]", "]"), forged, login)

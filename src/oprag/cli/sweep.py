@@ -41,9 +41,9 @@ _COVERAGE = "More text never contains less evidence; to see how a model copes wi
 
 
 def _format_names() -> tuple[str, ...]:
-    from oprag.compare.data.read import FORMATS
+    from oprag.compare.data.formats import FORMATS
 
-    return FORMATS
+    return tuple(FORMATS)
 
 
 @typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))

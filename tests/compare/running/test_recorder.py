@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.metrics.registry import METRICS, ScoredAnswer
+from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer
 from oprag.compare.running.recorder import Scorer
 from oprag.compare.running.run import run
 from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
@@ -23,14 +23,15 @@ BARE = Question(id="bare", text="Who else?", documents=("text",))
 DATA = DataSet(name="set", documents={"text": TEXT}, questions=[BARE, FULL])
 GRID = {"k": 4, "splitter": "words", "chunk_size": 12}
 OF_ANSWERS = {"token_f1", "exact_match", "rouge_l", "answer_cosine"}
-ALWAYS = {"paper_token_usage", "long_context_share"}
+ON_REQUEST = {"paper_token_usage", "long_context_share"}
 OF_CONTEXTS = {"inverted_pairs"}
 
 
 def scores(tmp_path, method, reply="B", data=DATA, **grid):
     path = tmp_path / "results.db"
     model = RecordingModel(lambda text: reply)
-    report = run(experiment(model, data=data, grid={**GRID, "method": method, **grid}), path)
+    metrics = [*DEFAULT_METRICS, *ON_REQUEST]
+    report = run(experiment(model, data=data, grid={**GRID, "method": method, **grid}, metrics=metrics), path)
     assert report.complete, report
     found = rows(path, "SELECT question_id, scores FROM results WHERE method = ?", method)
     return {name: json.loads(values) for name, values in found}
@@ -40,7 +41,7 @@ def scores(tmp_path, method, reply="B", data=DATA, **grid):
 def test_each_metric_is_there_where_it_applies_and_nowhere_else(method, tmp_path):
     found = scores(tmp_path, method)
     read = set() if method == "closed_book" else OF_CONTEXTS
-    answered = set() if method == "context_only" else ALWAYS
+    answered = set() if method == "context_only" else ON_REQUEST
     assert set(found["bare"]) == read | answered
     of_answer = set() if method == "context_only" else OF_ANSWERS | {"choice_accuracy"}
     of_evidence = set() if method == "closed_book" else {"evidence_coverage"}

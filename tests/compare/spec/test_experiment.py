@@ -7,6 +7,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.compare.made_up_stores import plain
 from tests.helpers import run_python
 
 
@@ -25,9 +26,9 @@ from tests.helpers import run_python
         ({"metrics": [["token_f1"]]}, ExperimentError, "metrics must be a list of names"),
         ({"count_tokens": "abacus"}, ExperimentError, "a token counter must be one of"),
         ({"prompts": {"answr": "x"}}, ExperimentError, "unknown prompt .answr."),
-        ({"stores": {"index": "a:b"}}, ExperimentError, "'index' is the name of a built-in store"),
+        ({"stores": {"index": plain}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
-        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be a table"),
+        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store of your own must be a function"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must contain the key use"),
         ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),

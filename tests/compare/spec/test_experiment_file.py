@@ -51,12 +51,6 @@ document_prefix = "Text: "
 [embedders]
 second = "local"
 
-[stores.mine]
-use = "tests.compare.answering:store"
-
-[stores]
-yours = "tests.compare.answering:store"
-
 [prompts]
 answer = "Read {context} and answer {question}."
 
@@ -131,7 +125,6 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             "first": EmbedderSpec("local", "first", question_prefix="Find: ", document_prefix="Text: "),
             "second": "local",
         },
-        stores={"mine": "tests.compare.answering:store", "yours": "tests.compare.answering:store"},
         prompts={"answer": "Read {context} and answer {question}."},
         prices={"quick": Price(input=0.15, output=0.6, cached=0.075), "plain": {"input": 0, "output": 0}},
         limits=Limits(calls=10_000, tokens=5_000_000, money=10.0),
@@ -163,7 +156,6 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
         "give_up_after",
         "prices",
         "limits",
-        "stores",
         "models",
     ):
         assert getattr(from_file, name) == getattr(in_python, name), name
@@ -172,7 +164,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
 def test_the_file_above_has_every_key_there_is():
     import tomllib
 
-    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields)
+    assert set(tomllib.loads(EVERYTHING)) == {*Experiment.model_fields} - {"stores"}
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
@@ -234,9 +226,8 @@ TABLES = {
     "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
     "[embedders]": "embedders is empty; define at least one embedder",
-    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be a table {use = \"MODULE:FUNCTION\"}, got 'chroma'",
-    '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
-    '[stores]\nindex = "a:b"': "'index' is the name of a built-in store",
+    '[stores]\nmine = "a:b"': "stores.mine: a store of your own must be a function",
+    '[stores.mine]\nuse = "a:b"': "pass it in Python, Experiment(stores=...), got ",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "prices: unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",

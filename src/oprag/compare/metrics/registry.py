@@ -193,8 +193,11 @@ METRICS: dict[str, Metric] = {
 }
 """All built-in metrics by name."""
 
-DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr", "ndcg"))
-"""Default metrics of an experiment; recall, MRR and nDCG are left out, since `evidence_coverage` is more precise."""
+_ON_REQUEST = ("recall", "mrr", "ndcg", "paper_token_usage", "long_context_share")
+
+DEFAULT_METRICS = tuple(name for name in METRICS if name not in _ON_REQUEST)
+"""Default metrics of an experiment; `evidence_coverage` is more precise than recall, MRR and nDCG, and the counted
+tokens are more precise than those by a formula."""
 
 
 def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
@@ -222,19 +225,8 @@ _MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
 
 RESERVED = frozenset(
     (
-        *(
-            "cells",
-            "asked",
-            "answered",
-            "failed",
-            "remaining",
-            "cut_short",
-            "empty",
-            "calls",
-            "tokens",
-            "money",
-            "measured",
-        ),
+        *("cells", "asked", "answered", "failed", "remaining", "cut_short", "empty"),
+        *("calls", "tokens", "money", "measured"),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),

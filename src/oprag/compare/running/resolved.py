@@ -19,14 +19,13 @@ from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.providers.names import counter_of, load_function
+from oprag.compare.providers.names import counter_of
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.stores.named import STORE_NAMES, open_store
-from oprag.compare.stores.store import Store
+from oprag.compare.stores import Store
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
@@ -106,7 +105,7 @@ class ResolvedExperiment:
 
     def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
         """Open a store and fill it with these chunks."""
-        return open_store(self.experiment.stores.get(name, name), name, texts, vectors)
+        return Store(name, texts, vectors, self.experiment.stores.get(name))
 
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
@@ -253,16 +252,6 @@ class ResolvedExperiment:
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
-    @cached_property
-    def _stores(self) -> Mapping[str, str]:
-        """The identities of custom stores; also checks that the functions of used stores can be imported."""
-        stores = self.experiment.stores
-        for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
-            given = stores[name]
-            if isinstance(given, str) and given not in STORE_NAMES:
-                _opened("store", name, load_function, given)
-        return self.experiment.store_identities
-
     def _cell_record(self, cell: Cell) -> CellRecord:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
@@ -272,7 +261,7 @@ class ResolvedExperiment:
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:
-            identity["store"] = self._stores[cell.store]
+            identity["store"] = self.experiment.store_identities[cell.store]
         # The key contains the names of models: one model under two names makes two cells, which share all replies.
         key = key_of("cell", values, identity)
         stored = {name: one for name, one in values.items() if name in CELL_COLUMNS or one != axes()[name].default}

@@ -22,7 +22,7 @@ from oprag.compare.spec.axes import axes
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.spec.trust import AskTrust, check_trust
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import (
     BeforeValidator,
     Count,
@@ -78,12 +78,12 @@ def _metrics(given: Any) -> Any:
 
 
 def _store(given: Any) -> Any:
-    if isinstance(given, Mapping):
-        # A table with `use`, like that of a model.
-        check_names(given, ("use",), what="key")
-        given = given.get("use", "")
-    if isinstance(given, str) and ":" not in given:
-        raise ExperimentError(f'a store must be a table {{use = "MODULE:FUNCTION"}}, got {describe(given)}', given)
+    if not callable(given):
+        raise ExperimentError(
+            "a store of your own must be a function that takes embeddings of LangChain and returns an empty vector "
+            f"store; pass it in Python, Experiment(stores=...), got {describe(given)}",
+            given,
+        )
     return given
 
 
@@ -97,9 +97,8 @@ class Experiment(StrictModel):
         models: Models by name: a `ModelSpec`, its `use`, or a mapping of its fields. The first one is the default of
             the axis `model`.
         embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
-        stores: Custom vector stores by name: a function, or its name as MODULE:FUNCTION, that takes LangChain
-            `Embeddings` and returns an empty LangChain vector store, or takes nothing and returns an empty LlamaIndex
-            vector store. Built-in stores do not need to be listed.
+        stores: Vector stores of your own by name: a function that takes LangChain `Embeddings` and returns an empty
+            LangChain vector store, or a context manager of one. Built-in stores do not need to be listed.
         metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`, or its name as MODULE:FUNCTION.
         judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields. List the names in `metrics`
             as well.
@@ -200,10 +199,7 @@ class Experiment(StrictModel):
     @property
     def store_identities(self) -> Mapping[str, str]:
         """MODULE:FUNCTION of each custom store, by name; the same in every process."""
-        return {
-            name: store if isinstance(store, str) else qualified_name(store, f"the store {name!r}")
-            for name, store in self.stores.items()
-        }
+        return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
 
     @cached_property
     def token_counter(self) -> TokenCounter:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from oprag.compare.controls import CONTROLS, kind_of
 from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable
 from oprag.index.document_index import SearchKind

@@ -1,30 +1,19 @@
 import math
 import sys
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import EmbeddingError, ExperimentError, MissingExtraError
-from oprag.compare.stores.named import STORE_NAMES, open_store
-from oprag.compare.stores.store import Store
-from tests.compare.stores import made_up
-from tests.compare.stores.made_up import CHUNKS, DIMENSION, Faulty, check_found, cosines, texts_of, vectors_of
+from oprag.compare.stores import STORE_NAMES, Store
+from tests.compare import made_up_stores as made_up
+from tests.compare.made_up_stores import CHUNKS, DIMENSION, Faulty, check_found, cosines, texts_of, vectors_of
 from tests.helpers import run_python
 
-HERE = "tests.compare.stores.made_up"
-GIVEN = [
-    "in_memory",
-    f"{HERE}:plain",
-    made_up.plain,
-    made_up.WithoutScores,
-    made_up.cleaned,
-    f"{HERE}:simple",
-    made_up.cleaned_simple,
-]
+GIVEN = ["in_memory", made_up.plain, made_up.WithoutScores, made_up.cleaned]
 QUESTIONS = vectors_of(5, seed=2)
 
 
@@ -32,11 +21,15 @@ def name_of(given: Any) -> str:
     return given if isinstance(given, str) else given.__name__
 
 
+def open_store(given: Any, name: str, texts: Any, vectors: Any) -> Store:
+    return Store(given, texts, vectors) if isinstance(given, str) else Store(name, texts, vectors, given)
+
+
 def opened(given: Any, chunks: int = CHUNKS, name: str | None = None) -> Store:
     return open_store(given, name or name_of(given), texts_of(chunks), vectors_of(chunks))
 
 
-@pytest.fixture(params=GIVEN, ids=lambda given: name_of(given).rpartition(".")[2])
+@pytest.fixture(params=GIVEN, ids=name_of)
 def store(request):
     store = opened(request.param)
     yield store
@@ -73,7 +66,7 @@ def test_what_cannot_be_put_in_or_asked(given):
 def test_scores():
     question = QUESTIONS[0]
     exact = cosines(vectors_of(), question)
-    for given in ("in_memory", made_up.plain, made_up.simple):
+    for given in ("in_memory", made_up.plain):
         found = opened(given).search(question, 9)
         np.testing.assert_allclose([score or 0.0 for _, score in found], exact[[row for row, _ in found]], atol=1e-5)
     assert {score for _, score in opened(made_up.WithoutScores).search(question, 9)} == {None}
@@ -81,40 +74,28 @@ def test_scores():
 
 @pytest.mark.parametrize("score", [None, "high", math.nan, [0.5]])
 def test_scores_that_are_not_numbers_are_none(score: Any):
-    class OfLangChain(made_up.Plain):
+    class Odd(made_up.Plain):
         def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Any:
             return [(found, score) for found, _ in super().similarity_search_with_score(*args, **kwargs)]
 
-    class OfLlamaIndex(SimpleVectorStore):
-        def query(self, *args: Any, **kwargs: Any) -> Any:
-            result = super().query(*args, **kwargs)
-            result.similarities = [score] * len(result.similarities or ())
-            return result
-
-    def of_llama_index() -> SimpleVectorStore:
-        return OfLlamaIndex()
-
-    for given in (OfLangChain, of_llama_index):
-        found = opened(given).search(QUESTIONS[0], 9)
-        assert ([row for row, _ in found], {score for _, score in found}) == (
-            [row for row, _ in opened("in_memory").search(QUESTIONS[0], 9)],
-            {None},
-        )
+    found = opened(Odd).search(QUESTIONS[0], 9)
+    assert [row for row, _ in found] == [row for row, _ in opened("in_memory").search(QUESTIONS[0], 9)]
+    assert {score for _, score in found} == {None}
 
 
 def test_a_large_one_is_put_in_piece_by_piece():
     vectors = vectors_of(2_345)
-    for given in (made_up.plain, made_up.simple):
-        store = opened(given, 2_345)
-        check_found(store.search(vectors[2_344], 30), vectors, vectors[2_344], 30)
-        store.close()
+    store = opened(made_up.plain, 2_345)
+    check_found(store.search(vectors[2_344], 30), vectors, vectors[2_344], 30)
+    store.close()
 
 
 def test_stores_are_closed_behind_their_blocks():
     made_up.closed.clear()
-    for given in (made_up.cleaned, made_up.cleaned_simple):
-        opened(given).close()
-    assert made_up.closed == ["langchain", "llama_index"]
+    store = opened(made_up.cleaned)
+    assert made_up.closed == []
+    store.close()
+    assert made_up.closed == ["langchain"]
 
 
 def test_a_store_that_cannot_be_filled_is_closed():
@@ -160,29 +141,9 @@ class TestFaults:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("given", ["nobody:store", f"{HERE}:nothing", f"{HERE}:CHUNKS", ":", "pinecone"])
-    def test_a_function_that_there_is_not(self, given):
-        with pytest.raises(ExperimentError, match="cannot import the function"):
-            opened(given, name="mine")
-
     def test_what_gives_no_store(self):
-        with pytest.raises(ExperimentError, match="nonsense takes Embeddings, so it must return a LangChain"):
+        with pytest.raises(ExperimentError, match="the store 'nonsense' must be a LangChain vector store, got"):
             opened(made_up.nonsense)
-        with pytest.raises(ExperimentError, match="takes no Embeddings, so it must return a LlamaIndex vector store"):
-            opened(made_up.nonsense_of_nothing)
-
-    @pytest.mark.parametrize(
-        "given", [None, 3, [], SimpleVectorStore(), InMemoryVectorStore(DeterministicFakeEmbedding(size=4))]
-    )
-    def test_what_is_no_store(self, given):
-        with pytest.raises(ExperimentError, match="a store must be a name or a function that returns an empty store"):
-            opened(given, name="mine")
-
-    def test_a_store_of_llama_index_that_has_chunks_of_another_index(self):
-        store = SimpleVectorStore()
-        check_found(opened(lambda: store, name="mine").search(QUESTIONS[0], 5), vectors_of(), QUESTIONS[0], 5)
-        with pytest.raises(ExperimentError, match="'mine' returned a text that this experiment did not add"):
-            opened(lambda: store, name="mine").search(QUESTIONS[0], 1_000)
 
     @pytest.mark.parametrize(
         ("name", "module", "packages"),
@@ -191,6 +152,7 @@ class TestRefusals:
             ("faiss", "faiss", "langchain-community faiss-cpu"),
             ("qdrant", "qdrant_client", "langchain-qdrant"),
             ("lancedb", "lancedb", "langchain-community lancedb"),
+            ("pinecone", "langchain_pinecone", "langchain-pinecone"),
         ],
     )
     def test_a_package_that_is_missing(self, name, module, packages, monkeypatch):
@@ -198,25 +160,32 @@ class TestRefusals:
         with pytest.raises(MissingExtraError, match=f"the store '{name}' requires .*pip install {packages}"):
             opened(name)
 
-    def test_without_langchain(self, monkeypatch):
+    def test_what_a_factory_fails_to_import_is_its_own_matter(self):
+        def broken(embeddings):
+            import_module("nothing_of_this_name")
+
+        with pytest.raises(ImportError, match="nothing_of_this_name"):
+            opened(broken)
+
+    def test_without_langchain(self):
         code = (
-            "import sys; sys.modules['langchain_core'] = None; from oprag.compare.stores.named import open_store\n"
+            "import sys; sys.modules['langchain_core'] = None; from oprag.compare.stores import Store\n"
             "from oprag import MissingExtraError\n"
-            "try: open_store('in_memory', 'in_memory', ['a'], [[1]])\nexcept MissingExtraError as error: print(error)"
+            "try: Store('in_memory', ['a'], [[1]])\nexcept MissingExtraError as error: print(error)"
         )
         assert (
             run_python(code).strip()
-            == "The store 'in_memory' requires an optional dependency; install it with: pip install 'oprag[langchain]'"
+            == "the store 'in_memory' requires an optional dependency; install it with: pip install 'oprag[langchain]'"
         )
 
 
 def test_the_names_that_need_no_function():
-    assert STORE_NAMES == ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb")
+    assert STORE_NAMES == ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb", "pinecone")
 
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; from oprag.compare.stores.named import open_store; "
-        "print([name for name in ('pydantic', 'langchain_core', 'llama_index') if name in sys.modules])"
+        "import sys; import oprag.compare.stores; "
+        "print([name for name in ('pydantic', 'langchain_core', 'chromadb') if name in sys.modules])"
     )
     assert run_python(code).strip() == "[]"

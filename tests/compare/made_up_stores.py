@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from llama_index.core.vector_stores import SimpleVectorStore
 
 CHUNKS, DIMENSION = 300, 24
 
@@ -121,19 +120,5 @@ def cleaned_changing(embeddings: Any) -> Iterator[VectorStore]:
         closed.append("changing")
 
 
-def simple() -> SimpleVectorStore:
-    return SimpleVectorStore()
-
-
-@contextmanager
-def cleaned_simple() -> Iterator[SimpleVectorStore]:
-    yield SimpleVectorStore()
-    closed.append("llama_index")
-
-
 def nonsense(embeddings: Any) -> Any:
     return [embeddings]
-
-
-def nonsense_of_nothing() -> Any:
-    return []
