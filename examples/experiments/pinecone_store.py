@@ -1,11 +1,8 @@
-"""An empty store in Pinecone, for experiment files.
-
-    [stores.pinecone]
-    use = "pinecone_store:make"
+"""An empty store in Pinecone, for experiments: `stores={"pinecone": pinecone_store.make}`.
 
 There must be an index for each dimension of an embedder, named by it: oprag-3072 for vectors of 3,072 numbers, with the
 metric cosine. Each store is a namespace of its own in it, and goes when the run is over.
-What it needs: pip install langchain-pinecone, and PINECONE_API_KEY. The folder of this file must be in PYTHONPATH.
+What it needs: pip install langchain-pinecone, and PINECONE_API_KEY.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from oprag.errors import (
     IndexFileError,
     IndexFileWarning,
     InputFileError,
-    LikelihoodError,
     MeasurementError,
     MissingExtraError,
     MissingPositionError,
@@ -39,7 +38,6 @@ from oprag.errors import (
     SourceWarning,
     TokenizerError,
     UncertainOrderError,
-    UntrustedExperimentError,
 )
 from oprag.lazy import loader, set_public_module
 from oprag.options import OP_RAG, ContextOptions
@@ -67,7 +65,6 @@ __all__ = [
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
-    "LikelihoodError",
     "LocalEmbedder",
     "Located",
     "MeasurementError",
@@ -101,7 +98,6 @@ __all__ = [
     "TokenizerError",
     "Uncertain",
     "UncertainOrderError",
-    "UntrustedExperimentError",
     "VectorCache",
     "WorkingContext",
     "WrittenPositions",

@@ -84,6 +84,20 @@ def model(
     return reply
 
 
+class Made:
+    """A model with these settings, made anew by each process."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._reply = model(**settings)
+
+    def __reduce__(self) -> Any:
+        return Made, (self._settings,)
+
+    def __call__(self, text: str) -> Any:
+        return self._reply(text)
+
+
 class Slow(Words):
     """Words that take their time, and note what they are given."""
 
@@ -106,12 +120,11 @@ def embedder(log: str = "", question_seconds: float = 0.0, document_seconds: flo
     return Slow(log, question_seconds, document_seconds)
 
 
-def broken_embedder() -> Any:
-    class Broken(Words):
-        def embed_documents(self, texts: Sequence[str]) -> Any:
-            raise ConnectionRefusedError("nobody embeds")
+class Broken(Words):
+    """Embeds no document."""
 
-    return Broken("broken words")
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        raise ConnectionRefusedError("nobody embeds")
 
 
 def slow_store(embeddings: Any) -> Any:
@@ -137,8 +150,8 @@ def measurable(
 ) -> Experiment:
     """An experiment of what is in this module; the settings of the model are `asked`, of the embedder `embeds`."""
     given: dict[str, Any] = {
-        "models": {"m": ModelSpec(f"{MODULE}:model", "model", retries=0, **(asked or {}))},
-        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER, **(embeds or {}))},
+        "models": {"m": ModelSpec(Made(asked or {}), "model")},
+        "embedders": {"words": EmbedderSpec(embedder(**(embeds or {})), "words", tokenizer=TOKENIZER)},
         "metrics": ["token_f1"],
         "data": keepers(documents, questions, words=200),
     }

@@ -18,12 +18,11 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
-from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.analysis.test_curves import PEAK, curve
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import experiment_of, model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.stats.oracles import as_pair
 
@@ -37,7 +36,7 @@ def ran(tmp_path_factory) -> Results:
     path = write_experiment(
         folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
     )
-    return compare(path, trust=True)
+    return compare(experiment_of(path), path.with_suffix(".db"))
 
 
 def read_csv(path) -> list[dict[str, str]]:
@@ -214,9 +213,7 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
-    described = Experiment.from_file(
-        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"), trust=True
-    )
+    described = experiment_of(write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"))
     run = compare(described, tmp_path / "r.db")
     assert run.run is not None
     assert not run.run.complete
@@ -455,7 +452,7 @@ def test_what_was_measured_has_columns(tmp_path):
     path = write_experiment(
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
     )
-    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
+    measure_cells(experiment_of(path), tmp_path / "r.db", warmup=0, repeats=2)
     run = Results.open(tmp_path / "r.db")
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         taken = connection.execute(
@@ -483,8 +480,8 @@ def test_what_was_measured_has_columns(tmp_path):
 def test_measured_answers_have_what_they_took(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(seconds=0.02), data="sample = 2")
-    compare(path, tmp_path / "r.db", trust=True)
-    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=1)
+    compare(experiment_of(path), tmp_path / "r.db")
+    measure_cells(experiment_of(path), tmp_path / "r.db", warmup=0, repeats=1)
     run = Results.open(tmp_path / "r.db")
     rows = list(run.answers())
     assert len(rows) == 2
@@ -495,7 +492,7 @@ def test_measured_answers_have_what_they_took(tmp_path):
 
 def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model())
-    compare(path, tmp_path / "r.db", trust=True)
+    compare(experiment_of(path), tmp_path / "r.db")
     # Every question is retrieved for in 0.1 s; one of four asks the model, for 5 s.
     with closing(sqlite3.connect(tmp_path / "r.db")) as connection:
         (cell,) = connection.execute("SELECT id FROM cells WHERE method = 'stuff'").fetchone()
@@ -517,7 +514,7 @@ def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
 def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
     pq: Any = pytest.importorskip("pyarrow.parquet")
     path = write_experiment(tmp_path, 'method = "closed_book"', model())
-    run = compare(path, tmp_path / "r.db", trust=True)
+    run = compare(experiment_of(path), tmp_path / "r.db")
     run.to_parquet(tmp_path / "t.parquet", answers=answers)
     kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
     assert kinds["context_tokens"] == "double"

@@ -14,8 +14,7 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.measure.measure import measure_cells
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Experiment
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import experiment_of, model, write_experiment
 from tests.compare.helpers import experiment, keepers
 
 
@@ -25,7 +24,7 @@ def table_of(path: Path, experiment: str | None = None) -> list[SettingSummary]:
 
 def test_a_run_that_was_not_measured_has_no_rows(tmp_path):
     run(
-        Experiment.from_file(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), trust=True),
+        experiment_of(write_experiment(tmp_path, 'method = "context_only"\nk = 2')),
         tmp_path / "r.db",
     )
     assert table_of(tmp_path / "r.db") == []
@@ -37,7 +36,7 @@ def test_each_phase_of_each_setting(tmp_path):
     path = write_experiment(
         tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02), data="sample = 2"
     )
-    measure_cells(Experiment.from_file(path, trust=True), tmp_path / "r.db", warmup=0, repeats=2)
+    measure_cells(experiment_of(path), tmp_path / "r.db", warmup=0, repeats=2)
     stuff, closed = table_of(tmp_path / "r.db")
     assert stuff.values["method"] == "stuff"
     assert set(stuff.phases) >= {"retrieval", "generation"}

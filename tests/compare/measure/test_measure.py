@@ -21,7 +21,7 @@ from oprag.compare.running.report import RunReport
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, Words, rows, text_of
-from tests.compare.measurable import MODULE, TWO, measurable, noted
+from tests.compare.measurable import MODULE, TWO, Broken, measurable, noted, slow_store
 from tests.compare.measure.working import gone
 from tests.helpers import WORDS
 
@@ -122,7 +122,7 @@ def test_a_slow_question_is_slow_in_retrieval_and_slow_documents_in_indexing(pat
 
 
 def test_a_slow_store_is_slow_in_retrieval(path):
-    small = measurable({"store": "slow"}, stores={"slow": f"{MODULE}:slow_store"})
+    small = measurable({"store": "slow"}, stores={"slow": slow_store})
     measure_cells(small, path, repeats=1)
     found = phases(path)
     assert min(found["retrieval"]) >= 0.5
@@ -248,7 +248,7 @@ def test_a_failing_call_costs_its_question_alone(path, log):
 
 
 def test_an_embedder_that_is_not_there_costs_its_questions(path):
-    broken = EmbedderSpec(f"{MODULE}:broken_embedder", "broken")
+    broken = EmbedderSpec(Broken("broken words"), "broken")
     report = measure_cells(measurable(TWO, embedders={"words": broken}, questions=2), path)
     assert (report.outcome, report.failed) == ("complete", {"ConnectionRefusedError": 4})
     assert rows(path, "SELECT count(*) FROM measurements") == [(0,)]
@@ -319,7 +319,7 @@ def no_process(*_, **__):
 def test_what_cannot_be_sent_is_refused_before_anything_is_begun(path, monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", no_process)
     with pytest.raises(
-        ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; specify it as MODULE:FUNCTION"
+        ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; use one that can be pickled"
     ):
         measure_cells(measurable({}, models={"m": ModelSpec(RecordingModel(), "recording")}), path)
     holds_a_lock = Words()
@@ -384,20 +384,6 @@ def test_processes_that_keep_dying_end_it(path):
     report = measure_cells(measurable(grid, asked={"dies_on": "keeper"}, give_up_after=2), path)
     assert report.outcome.startswith("the last 2 processes died; the last error: the process of measure_cell exited")
     assert (report.failed, report.remaining) == ({"MeasurementError": 2}, 1)
-
-
-def test_what_a_process_lacks_is_told_as_what_it_is(path, monkeypatch):
-    module = path.parent / "only_here.py"
-    module.write_text("from tests.compare.measurable import model\n")
-    monkeypatch.syspath_prepend(path.parent)
-    small = measurable({}, models={"m": ModelSpec("only_here:model", "own", retries=0)})
-    import only_here  # type: ignore[import-not-found]
-
-    module.write_text("raise ImportError('no library here')\n")
-    with pytest.raises(ExperimentError, match="the module cannot be imported: no library here"):
-        measure_cells(small, path)
-    assert only_here.__name__ == "only_here"
-    assert "no library here" in rows(path, "SELECT outcome FROM runs")[0][0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

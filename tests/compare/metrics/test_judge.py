@@ -11,9 +11,9 @@ from oprag.compare.metrics.judge import judge_metric
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
-from tests.compare.helpers import Likely, RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.compare.judging import judging_models, serving
-from tests.compare.measurable import MODULE, TOKENIZER
+from tests.compare.measurable import TOKENIZER, embedder
 
 JUDGED: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
 GRID = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "method": ["stuff", "refine"], "model": "reader"}
@@ -116,7 +116,7 @@ def test_measuring_judges_each_answer_once(tmp_path):
             served,
             grid=grid,
             data=keepers(1, 2, words=200),
-            embedders={"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+            embedders={"words": EmbedderSpec(embedder(), "words", tokenizer=TOKENIZER)},
         )
         plan = make_plan(given, path, measure=True, warmup=1, repeats=2)
         assert measure_cells(given, path, warmup=1, repeats=2).complete
@@ -136,7 +136,7 @@ def test_limits_hold_for_judges_of_what_is_measured(tmp_path):
         options = {
             "grid": grid,
             "data": keepers(1, 3, words=200),
-            "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+            "embedders": {"words": EmbedderSpec(embedder(), "words", tokenizer=TOKENIZER)},
         }
         report = measure_cells(judged(served, limits={"calls": 4}, **options), path, warmup=0, repeats=1)
         assert "the limit of 4 calls is reached" in report.outcome
@@ -150,7 +150,7 @@ def test_faults_while_measuring_are_made_good_by_the_next_start(tmp_path):
     options = {
         "grid": {"k": [2, 3, 4], "chunk_size": 32, "method": "stuff", "model": "reader"},
         "data": keepers(1, 3, words=200),
-        "embedders": {"words": EmbedderSpec(f"{MODULE}:embedder", "words", tokenizer=TOKENIZER)},
+        "embedders": {"words": EmbedderSpec(embedder(), "words", tokenizer=TOKENIZER)},
     }
     with serving(faults=True) as served:
         planned_calls = make_plan(judged(served, **options), path, measure=True, warmup=0, repeats=1).calls
@@ -185,7 +185,7 @@ def test_a_reply_without_a_grade_is_a_note(tmp_path):
 
 
 def test_where_nothing_is_answered_nobody_judges(tmp_path):
-    models = {"judge": ModelSpec("tests.compare.metrics.test_judge:nowhere", "judge")}
+    models = {"judge": ModelSpec("nobody:nothing", "judge")}
     given = experiment(models=models, grid={"k": 2, "method": "context_only"}, **JUDGED)
     assert make_plan(given).scorable["correct"].questions == 0
     assert run(given, tmp_path / "one.db").complete
@@ -229,7 +229,7 @@ def test_other_replies_have_no_grade(reply):
 
 
 def refusal(**options):
-    models = {"m": ModelSpec(RecordingModel(), "m"), "likely": ModelSpec(Likely(), "likely")}
+    models = {"m": ModelSpec(RecordingModel(), "m")}
     with pytest.raises((ExperimentError, PromptError)) as refused:
         experiment(**{"models": models, "metrics": ["token_f1", "correct"], "grid": {"k": 2, "model": "m"}, **options})
     return str(refused.value)
@@ -239,7 +239,6 @@ def refusal(**options):
     ("judge", "words"),
     [
         ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
-        ({"model": "likely"}, "which only returns likelihoods"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
         ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),

@@ -112,8 +112,7 @@ def check_sendable(experiment: Experiment, dumps: Callable[[Any], bytes] = _as_p
             dumps(part)
         except Exception as error:
             raise ExperimentError(
-                f"{what} cannot be sent to another process: {error}; specify it as MODULE:FUNCTION, in a module that "
-                "every process can import",
+                f"{what} cannot be sent to another process: {error}; use one that can be pickled",
                 getattr(part, "use", part),
             ) from error
 

@@ -19,13 +19,13 @@ from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.providers.names import counter_of, load_function
+from oprag.compare.providers.names import counter_of
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.stores.named import STORE_NAMES, open_store
+from oprag.compare.stores.named import open_store
 from oprag.compare.stores.store import Store
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
@@ -46,7 +46,7 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        stop: An event that makes models stop retrying when set.
+        stop: An event that is set when the run ends or is interrupted.
         identities: For a plan, which does not load models or need keys: the identities of models and embedders in
             earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
             results file cannot contain any of its replies.
@@ -111,14 +111,14 @@ class ResolvedExperiment:
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
         """The judges, if any cell generates answers for them."""
-        has_answers = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
+        has_answers = any(kind_of(cell.method).writes for cell in self.cells.cells)
         return self.experiment.judges if has_answers else {}
 
     def _open_model(self, name: str) -> Model:
         spec: ModelSpec = self.experiment.models[name]
         if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
             return spec.unopened(self._known.get(spec_hash, spec_hash))
-        model: Model = _opened("model", name, spec.open, self.stop)
+        model: Model = _opened("model", name, spec.open)
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
@@ -255,12 +255,7 @@ class ResolvedExperiment:
 
     @cached_property
     def _stores(self) -> Mapping[str, str]:
-        """The identities of custom stores; also checks that the functions of used stores can be imported."""
-        stores = self.experiment.stores
-        for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
-            given = stores[name]
-            if isinstance(given, str) and given not in STORE_NAMES:
-                _opened("store", name, load_function, given)
+        """The identities of custom stores."""
         return self.experiment.store_identities
 
     def _cell_record(self, cell: Cell) -> CellRecord:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from oprag.compare.controls import CONTROLS, GOLD
+from oprag.compare.controls import CONTROLS
 from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.judge import JudgeMetric
 from oprag.compare.metrics.registry import ScoredAnswer
@@ -72,8 +72,7 @@ class WorkInProgress:
     def begun(cls, item: WorkItem, judges: Sequence[JudgeMetric] = ()) -> WorkInProgress:
         """Start an item."""
         cell, question = item.cell, item.question
-        inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
-        task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
+        task = Task(question.text, cell.options, cell.context_options, question.choices)
         outcome = Outcome(item)
         return cls(outcome, _judged(answering(task, CONTROLS.get(cell.method)), outcome, judges))
 

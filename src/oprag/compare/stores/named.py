@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.providers.names import is_instance, load_function
+from oprag.compare.providers.names import is_instance
 from oprag.compare.stores.store import EmptyStore, Store
 from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import describe
@@ -31,14 +31,9 @@ def open_store(given: Any, name: str, texts: Sequence[str], vectors: NDArray[np.
     """Open a store that compares by cosine similarity, by name or with a custom function, and fill it with chunks."""
     if isinstance(given, str) and given in _STORES:
         return _langchain_store(name, partial(_open_named, given), texts, vectors)
-    function = load_function(given) if isinstance(given, str) else given
-    if not callable(function):
-        raise ExperimentError(
-            f"a store must be a name or a function that returns an empty store, got {describe(function)}", function
-        )
-    if _takes_embeddings(function):
-        return _langchain_store(name, lambda embeddings, _: _open_custom(name, function, embeddings), texts, vectors)
-    empty = _open_custom(name, function)
+    if _takes_embeddings(given):
+        return _langchain_store(name, lambda embeddings, _: _open_custom(name, given, embeddings), texts, vectors)
+    empty = _open_custom(name, given)
     from oprag.compare.stores.llama_index_store import LlamaIndexStore
 
     return LlamaIndexStore(name, empty, texts, vectors)
