@@ -1,5 +1,6 @@
 """Models of an experiment: what can be given, what comes back, and what they are called."""
 
+import json
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,11 @@ from llama_index.core.llms import MockLLM
 from oprag import ExperimentError
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import MissingExtraError
-from oprag.masking import describe
+from oprag.masking import describe, masked_error
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from tests.cli import provider
+from tests.compare.answering import LEAKED
+from tests.compare.providers.chat_server import Fault, serve
 from tests.compare.providers.hosted import Completing, Hosted, repeat
 from tests.helpers import run_python
 
@@ -173,6 +176,36 @@ class TestRetries:
         assert (made[-1].max_retries, made[-1].timeout) == (Hosted().max_retries, 600.0)
         ModelSpec("hosted:chat", max_retries=4, timeout=5).open()
         assert (made[-1].max_retries, made[-1].timeout) == (4, 5)
+
+
+EMPTY = json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "shown"),
+    [
+        (200, f"<html>Log in. {'x' * 400}", f"status 200 and '<html>Log in. {'x' * 185}…': Expecting value"),
+        (200, "", "status 200 and ''"),
+        (200, EMPTY, f"status 200 and '{EMPTY}'"),
+        (200, '{"detail": "loading"}', """status 200 and '{"detail": "loading"}'"""),
+        (200, "null", "status 200 and 'null'"),
+        (502, "<html>Bad gateway", "status 502 and '<html>Bad gateway'"),
+        (200, f"No entry for {LEAKED}", "status 200 and 'No entry for ***'"),
+    ],
+)
+def test_what_came_in_place_of_a_reply_is_shown(status, body, shown):
+    pytest.importorskip("langchain_openai")
+    with serve() as server:
+        model = ModelSpec("openai:m", base_url=server.address, max_retries=0).open()
+        server.faults.append(Fault(status, body=body))
+        error = model.complete(PROMPT).error
+        assert f"the server sent {shown}" in masked_error(error)
+        # What came is about this call alone, and errors that have their status stay as they are.
+        assert model.complete(PROMPT).text == "You said: hello"
+        server.faults.append(Fault(401))
+        refused = masked_error(model.complete(PROMPT).error)
+        assert "401" in refused
+        assert "the server sent" not in refused
 
 
 def test_nothing_secret_is_shown():

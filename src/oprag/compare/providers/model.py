@@ -77,8 +77,12 @@ class ModelSpec(ProviderSpec):
         """
         if self.use == LOCAL:
             return self._local()
-        model = self._loaded() if isinstance(self.use, str) else self.use
-        return Model(self._identity(model), _call_of(model))
+        if isinstance(self.use, str):
+            from oprag.compare.providers.broken_replies import complete_or_show
+
+            model = self._loaded()
+            return Model(self._identity(model), partial(complete_or_show, model))
+        return Model(self._identity(self.use), _call_of(self.use))
 
     def unopened(self, identity: str) -> Model:
         """A model for a plan: it cannot be called.
