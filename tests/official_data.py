@@ -18,11 +18,10 @@ _QUESTIONS = 2
 _LINES_OF_A_PAGE = 40
 
 
-def write_official(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what the tables of `data` in an experiment file name, below a folder."""
-    for seed, table in enumerate(tables.values()):
-        data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
-        _WRITERS[table.get("format", "oprag")](folder / table["path"], data, table)
+def write_official(path: Path, format_name: str, seed: int, **options: Any) -> None:
+    """Write a data set where an experiment reads it; another one for each seed."""
+    data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
+    _WRITERS[format_name](path, data, options)
 
 
 def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
@@ -127,7 +126,7 @@ def _medqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
         for number, question in enumerate(data.questions)
     ]
     write_lines(path, *rows)
-    folder = path.parents[len(Path(table["path"]).parts) - 1] / table["documents"]
+    folder = table["documents"]
     for name, text in data.documents.items():
         write(folder / f"{name}.txt", str(text))
 

@@ -3,12 +3,10 @@ from oprag.methods.registry import method_names
 
 
 def test_what_methods_read_and_write():
-    assert {name for name in CONTROLS if kind_of(name).reads is None} == {"closed_book", "closed_book_likelihood"}
-    assert {name for name in CONTROLS if kind_of(name).writes is None} == {"context_only"}
-    likelihoods = {name for name in CONTROLS if kind_of(name).writes == "likelihood"}
-    assert likelihoods == {"answer_likelihood", "closed_book_likelihood"}
-    assert {name for name in method_names() if kind_of(name) != ("context", "answer")} == {"long_context"}
+    assert {name for name in CONTROLS if kind_of(name).reads is None} == {"closed_book"}
+    assert {name for name in CONTROLS if not kind_of(name).writes} == {"context_only"}
+    assert {name for name in method_names() if kind_of(name) != ("context", True)} == {"long_context"}
 
 
 def test_a_method_of_the_users_own_reads_a_context_and_answers():
-    assert kind_of("mine") == ("context", "answer")
+    assert kind_of("mine") == ("context", True)

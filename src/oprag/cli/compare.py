@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oprag.cli.console import echo_json, print_status
+from oprag.cli.experiments import read_experiment
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -21,11 +22,10 @@ from oprag.cli.options import (
     MainMetric,
     MaxConcurrency,
     RetryFailed,
-    Trust,
     Yes,
 )
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr, trust_or_ask
+from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -49,7 +49,7 @@ def _axis_names() -> list[str]:
 
 
 def compare(
-    file: Annotated[str, typer.Argument(help="The TOML file of the experiment.")],
+    file: Annotated[str, typer.Argument(help="The TOML file of the experiment, or PYTHON_FILE:NAME of an Experiment.")],
     results_file: Annotated[
         str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
     ] = None,
@@ -62,7 +62,6 @@ def compare(
             "rest.",
         ),
     ] = None,
-    trust: Trust = False,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
     max_concurrency: MaxConcurrency = None,
@@ -124,7 +123,6 @@ def compare(
     from oprag.compare.results import Results
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.axes import check_axis
-    from oprag.compare.spec.experiment import Experiment
 
     check_axis(compare_axis)
     if measure and (ray is not None or max_concurrency is not None):
@@ -138,11 +136,11 @@ def compare(
         changes["max_concurrency"] = max_concurrency
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with stdout_to_stderr():
-        experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
+        experiment, place = read_experiment(file, changes)
         experiment = experiment if sample is None else experiment.pilot(sample)
-        path = Path(results_file) if results_file is not None else Path(file).with_suffix(".db")
+        path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         _check_metric(metric, experiment)
-        _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
+        _check_files(files, place, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed)
         return

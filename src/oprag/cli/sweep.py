@@ -77,9 +77,8 @@ def sweep(
     model: Annotated[
         str | None,
         typer.Option(
-            help="The model that answers: local, PROVIDER:MODEL, or gguf:local, gguf:FILE or transformers:FOLDER for "
-            "the likelihood of the gold answers. Without a model, only the contexts are scored, by the evidence that "
-            "they contain.",
+            help="The model that answers: local or PROVIDER:MODEL. Without a model, only the contexts are scored, by "
+            "the evidence that they contain.",
             rich_help_panel=MODEL,
         ),
     ] = None,

@@ -15,9 +15,6 @@ from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.endpoints import lacks_key, shown_address
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.dry_run import dry_run
 from oprag.compare.running.report import RunState
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
@@ -36,14 +33,12 @@ class ModelPlan:
         input_tokens: Tokens of the prompts, by the token counter of the experiment.
         output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
         money: Cost of the calls; None if the model has no price.
-        address: The address that prompts are sent to; None for the provider's default host.
     """
 
     calls: int
     input_tokens: int
     output_tokens: int
     money: float | None
-    address: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +62,6 @@ class Plan:
         failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
         stand_in: Embedders that cost money; the plan uses the packaged embedder instead. If empty, the plan and the
             run have the same contexts.
-        addresses: The addresses that texts are sent to for embedding, by embedder, unless the provider's default host.
         limits: The spending limits.
         spent: Calls, tokens and money spent by earlier runs.
         notes: Number of stored answers with each note, such as an empty reply.
@@ -92,7 +86,6 @@ class Plan:
     limits: Limits
     spent: Spent
     notes: Mapping[str, int] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
     power: tuple[str, ...] = ()
@@ -183,14 +176,8 @@ def make_plan(
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 money=experiment.prices[name].of(usage) if name in experiment.prices else None,
-                address=_address(experiment.models[name]),
             )
             for name, (calls, usage) in models.items()
-        },
-        addresses={
-            name: address
-            for name in resolved.embedders
-            if (address := _address(experiment.embedders[name])) is not None
         },
         failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
         stand_in=costly,
@@ -203,13 +190,6 @@ def make_plan(
     )
 
 
-def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
-    """The comma-separated addresses that texts are sent to; None for the provider's default host."""
-    note = " (without an API key, since api_key_env is not set)"
-    shown = ", ".join(map(shown_address, spec.addresses))
-    return f"{shown}{note if lacks_key(spec.use, spec.settings, spec.api_key_env) else ''}" or None
-
-
 def _lines(plan: Plan) -> Iterator[str]:
     same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
     yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
@@ -219,11 +199,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"
-        to = "" if model.address is None else f", to {model.address}"
         tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out"
-        yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}{to}"
-    for name, address in plan.addresses.items():
-        yield f"  {name}: sends texts to {address}"
+        yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}"
     for name in plan.stand_in:
         yield f"  planned with the packaged embedder instead of {name}, which costs money"
     limits = plan.limits.model_dump(exclude_none=True)

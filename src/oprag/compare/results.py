@@ -63,7 +63,6 @@ def compare(
     retry_failed: bool = False,
     measure: bool = False,
     on_progress: ProgressCallback | None = None,
-    trust: bool = False,
 ) -> Results:
     """Run an experiment, or continue an earlier run of it, and return its results.
 
@@ -73,22 +72,20 @@ def compare(
         retry_failed: Whether to retry questions that failed before.
         measure: Whether to measure time, CPU and memory of each new answer, see `run`.
         on_progress: Called with the progress of the run.
-        trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
     Returns:
         The results. Some questions may have no answer yet: the attribute `run` reports how the run ended.
 
     Raises:
         OptionError: `path` is missing, and the experiment was not read from a file.
-        ExperimentError: The experiment cannot be run as described; `UntrustedExperimentError` if its file requires
-            trust.
+        ExperimentError: The experiment cannot be run as described.
         ResultsFileError: The results file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: A required package is not installed.
     """
     from oprag.compare.running.run import run
 
     if not isinstance(experiment, Experiment):
-        file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
+        file, experiment = experiment, Experiment.from_file(experiment)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError(

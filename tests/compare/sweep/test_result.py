@@ -147,9 +147,7 @@ def count_characters(text: str) -> int:
 
 def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     book, asked = write_ledgers(tmp_path, questions=3)
-    experiment = sweep_experiment(
-        read_data(asked, documents=book), budgets=[400], count_tokens="tests.compare.sweep.test_result:count_characters"
-    )
+    experiment = sweep_experiment(read_data(asked, documents=book), budgets=[400], count_tokens=count_characters)
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
     assert "count_tokens" not in profile.context

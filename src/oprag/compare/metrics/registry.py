@@ -21,7 +21,7 @@ from oprag.compare.metrics.answers import (
     token_f1,
 )
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
-from oprag.compare.providers.names import load_function, qualified_name
+from oprag.compare.providers.names import qualified_name
 from oprag.context import Context
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
@@ -61,7 +61,7 @@ class ScoredAnswer:
     Attributes:
         question: The question, with its gold answers, choices and evidence.
         method: Name of the method.
-        text: The answer; for methods that compute likelihoods, the number as text.
+        text: The answer.
         context: Context retrieved for the original question; None if nothing was retrieved.
         spans: Spans of the kept chunks (document, start, end): character offsets in whole texts, `end` exclusive.
         ranked: Rows (in the index) of the kept chunks, best first, without chunks added as neighbors.
@@ -104,7 +104,7 @@ class Metric:
 
     name: str
     score: Callable[[ScoredAnswer], float | bool | None]
-    of: Literal["answer", "context", "likelihood"] = "answer"
+    of: Literal["answer", "context"] = "answer"
     needs: str = ""
     has: Callable[[Question], bool] = lambda _: True
     not_better: str = ""
@@ -119,7 +119,7 @@ class Metric:
     def scores(self, method: str) -> bool:
         """Whether a method produces what the metric scores."""
         kind = kind_of(method)
-        return kind.reads is not None if self.of == "context" else kind.writes == self.of
+        return kind.reads is not None if self.of == "context" else kind.writes
 
     def applies(self, given: ScoredAnswer) -> bool:
         """Whether the metric can score an answer: the method fits, and the context and question have what is needed."""
@@ -163,12 +163,6 @@ METRICS: dict[str, Metric] = {
             has=lambda question: rouge_l_reads(question.answers),
         ),
         Metric(name=COSINE, score=_cosine, **_GOLD),
-        Metric(
-            name="answer_likelihood",
-            score=lambda given: float(given.text) if given.text else None,
-            of="likelihood",
-            **_GOLD,
-        ),
         Metric(
             name="evidence_coverage",
             score=lambda given: evidence_coverage(given.spans, given.question.evidence),
@@ -272,8 +266,7 @@ def metric(
 
 def metric_name(given: Any) -> str:
     """Name under which the scores of a metric are stored: the name of the function."""
-    name = given if isinstance(given, str) else qualified_name(given, "a metric")
-    return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
+    return given if isinstance(given, str) else qualified_name(given, "a metric").rpartition(":")[2].rpartition(".")[2]
 
 
 def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
@@ -303,26 +296,21 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken
 
 def _check_name(given: Any, name: str, known: Collection[str]) -> None:
     if given == name and name not in known:
-        choices = f"use one of {', '.join(known)}, or a function as MODULE:FUNCTION"
+        choices = f"use one of {', '.join(known)}, or a function"
         raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
     if given != name and iscoroutinefunction(given):
         raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     if given != name and name in known:
         raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
     if not name.isidentifier():
-        raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
+        raise ExperimentError(f"a metric must be a name or a function, got {describe(given)}", given)
 
 
 def as_metric(given: Any) -> Metric:
-    """Resolve a metric given by name, as MODULE:FUNCTION (the module is imported) or as a function.
-
-    Raises:
-        ExperimentError: The function does not exist.
-    """
-    if isinstance(given, str) and ":" not in given:
+    """Resolve a metric given by name or as a function."""
+    if isinstance(given, str):
         return METRICS[given]
-    score = load_function(given) if isinstance(given, str) else given
-    function = qualified_name(score, "a metric") if callable(given) else given
+    function = qualified_name(given, "a metric")
     return Metric(
-        name=metric_name(given), score=score, function=function, **getattr(score, "__metric__", {"rule": "1"})
+        name=metric_name(given), score=given, function=function, **getattr(given, "__metric__", {"rule": "1"})
     )

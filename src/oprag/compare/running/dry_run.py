@@ -15,7 +15,6 @@ from oprag.compare.db.keys import key_of
 from oprag.compare.db.records import Reply, Spent
 from oprag.compare.db.text import named_error
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.likelihood import LIKELIHOOD
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
@@ -162,7 +161,7 @@ class _Placeholders:
 
     def begin(self, call: PendingCall) -> None:
         step, limit = call.prompt.step, self._specs[call.model].max_reply_tokens
-        output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
+        output = _REPLY if limit is None else limit
         usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
         self._begun[call.key] = step, usage
         self.models[call.model] = self.models.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
@@ -178,8 +177,6 @@ class _Placeholders:
 
 def _placeholder(key: str, step: str, tokens: int) -> str:
     """A reply in the format that the step expects; contains the key of the call, so that replies are unique."""
-    if step == LIKELIHOOD:
-        return "0"
     if step == "route":
         return "unanswerable"
     if step == _VARIANTS:

@@ -45,7 +45,7 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        stop: An event that makes models stop retrying when set.
+        stop: An event that is set when the run ends or is interrupted.
         identities: For a plan, which does not load models or need keys: the identities of models and embedders in
             earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
             results file cannot contain any of its replies.
@@ -110,14 +110,14 @@ class ResolvedExperiment:
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
         """The judges, if any cell generates answers for them."""
-        has_answers = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
+        has_answers = any(kind_of(cell.method).writes for cell in self.cells.cells)
         return self.experiment.judges if has_answers else {}
 
     def _open_model(self, name: str) -> Model:
         spec: ModelSpec = self.experiment.models[name]
         if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
             return spec.unopened(self._known.get(spec_hash, spec_hash))
-        model: Model = _opened("model", name, spec.open, self.stop)
+        model: Model = _opened("model", name, spec.open)
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:

@@ -101,11 +101,11 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
     if name in ("data", "method"):
         return True
     if name in ("model", "repeat"):
-        return kind.writes is not None
+        return kind.writes
     if kind.reads is None:
         return False
     if axes()[name].part == "method":
-        return kind.writes is not None and _reads(name, method, values["inner_method"])
+        return kind.writes and _reads(name, method, values["inner_method"])
     return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
 
 

@@ -16,12 +16,12 @@ from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_name, counter_of, qualified_name
+from oprag.compare.providers.names import LOCAL, counter_of, qualified_name
 from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.axes import axes
+from oprag.compare.spec.data_only import check_data_only
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.trust import AskTrust, check_trust
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import (
     BeforeValidator,
@@ -36,9 +36,10 @@ from oprag.compare.validation import (
 )
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
-from oprag.masking import describe
+from oprag.masking import describe, listed
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_count, check_names
+from oprag.token_counters import HUGGINGFACE, TIKTOKEN
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
@@ -49,7 +50,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-# Validators only check the form: nothing that a file names may be imported, opened or read before it is trusted.
+# Validators only check the form: nothing that a file names may be imported, opened or read before it was checked.
 
 
 def _data_sets(given: Any) -> Any:
@@ -59,7 +60,10 @@ def _data_sets(given: Any) -> Any:
 
 
 def _counter(given: Any) -> Any:
-    counter_name(given)
+    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
+    # Not loaded yet: a tokenizer is a file, or is downloaded.
+    if given != LOCAL and not (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+        counter_of(given)
     return given
 
 
@@ -99,13 +103,13 @@ class Experiment(StrictModel):
         embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
         stores: Vector stores of your own by name: a function that takes LangChain `Embeddings` and returns an empty
             LangChain vector store, or a context manager of one. Built-in stores do not need to be listed.
-        metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`, or its name as MODULE:FUNCTION.
+        metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`.
         judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields. List the names in `metrics`
             as well.
         score_embedder: Embedder of answers and gold answers for `answer_cosine`; the same in all cells, so that scores
             are comparable.
         count_tokens: Token counter of contexts and prompts: approximate, words, characters, local, tiktoken:ENCODING,
-            huggingface:PATH, MODULE:FUNCTION, or a function.
+            huggingface:PATH, or a function.
         prompts: Prompts by the name of their step.
         prices: Price of a million tokens, by the name of the model.
         limits: Maximum spending of all runs together.
@@ -137,41 +141,32 @@ class Experiment(StrictModel):
     give_up_after: Count = 25
 
     @classmethod
-    def from_file(
-        cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
-    ) -> Experiment:
+    def from_file(cls, path: str | os.PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Experiment:
         """Read an experiment from a TOML file; `docs/reference/experiment_file.md` lists all keys.
 
-        A file can name functions to call, addresses to send data to, and files to read. Without trust, such a file is
-        rejected before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
-        trusted, since it is the caller's own code.
+        A file is data: it imports nothing, sends texts only to the providers that it names or to addresses of this
+        machine, and reads data only from its folder. Everything else is for an `Experiment` in Python.
 
         Args:
             path: The path of the file. Data paths in it are relative to its folder.
-            trust: Whether the file may run code and access other hosts and folders; or a function that decides this. It
-                is called with the parts that require trust, the same as `UntrustedExperimentError.needs`.
             changes: Values that override those of the file; tables are merged key by key.
 
         Raises:
-            UntrustedExperimentError: Parts of the file require trust and are not trusted; see `needs`.
             InputFileError: The file or a data file is missing or cannot be read.
-            ExperimentError: The file is not TOML, or something in it is unknown or invalid; the message contains the
-                file name and the key.
+            ExperimentError: The file is not TOML, or something in it is unknown, invalid or not data; the message
+                contains the file name and the key.
             DataError: A data file does not match its format.
             PromptError: A prompt is invalid.
             MissingExtraError: A package that is needed to read the data is not installed.
-            OptionError: `trust` is neither a Boolean nor a function.
         """
-        if not isinstance(trust, bool) and not callable(trust):
-            raise OptionError(f"trust must be True, False or a function, got {describe(trust)}", trust)
         file = Path(path)
         content = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
         with _at(file.name):
             # First, so that no error message can show a secret.
             _check_settings(content)
             checked = _ExperimentFile(**content)
-            trusted = check_trust(content, file.parent, trust=trust)
-            data = {name: one.read(name, file.parent, trusted=trusted) for name, one in checked.data.items()}
+            check_data_only(content, file.parent)
+            data = {name: one.read(name, file.parent) for name, one in checked.data.items()}
             experiment = checked.replace(data=data)
             _ = experiment.token_counter
             with _at("grid"):
@@ -198,7 +193,7 @@ class Experiment(StrictModel):
 
     @property
     def store_identities(self) -> Mapping[str, str]:
-        """MODULE:FUNCTION of each custom store, by name; the same in every process."""
+        """Module and function of each custom store, by name; the same in every process."""
         return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
 
     @cached_property
@@ -245,12 +240,6 @@ class Experiment(StrictModel):
                     f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models",
                     judge.model,
                 )
-            if self.models[judge.model].gives_likelihoods:
-                raise ExperimentError(
-                    f"the judge {name!r} uses the model {judge.model!r}, which only returns likelihoods; use a model "
-                    "that generates text",
-                    judge.model,
-                )
 
     def _check_prices(self) -> None:
         for name in self.prices:
@@ -286,13 +275,12 @@ class _DataTable(StrictModel, extra="allow"):
                 self.seed,
             )
 
-    def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
-        """Read the data set; for an untrusted file, only files in its folder are read."""
+    def read(self, name: str, folder: Path) -> DataSet:
+        """Read the data set; only files in the folder are read."""
         documents = None if self.documents is None else folder / self.documents
-        within = None if trusted else folder
-        with _at(f"data.{name}"):
+        with _at(f"data.{listed([name])}"):
             data_set = read_data(
-                folder / self.path, self.format, name=name, documents=documents, within=within, **self.model_extra or {}
+                folder / self.path, self.format, name=name, documents=documents, within=folder, **self.model_extra or {}
             )
             return data_set.sample(self.sample, self.seed or 0)
 
@@ -316,7 +304,7 @@ def _check_settings(content: Mapping[str, Any]) -> None:
     tables = {"score_embedder": content.get("score_embedder", LOCAL)}
     for part in ("models", "embedders"):
         named = content.get(part)
-        tables |= {f"{part}.{name}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
+        tables |= {f"{part}.{listed([name])}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
     for place, table in tables.items():
         use = table.get("use", "") if isinstance(table, Mapping) else table
         if not isinstance(use, str):
@@ -330,11 +318,11 @@ def _check_no_secrets(table: Any, place: str) -> None:
     for name, value in table.items() if isinstance(table, Mapping) else ():
         if _SECRET.fullmatch(name.replace("-", "_")):
             raise ExperimentError(
-                f"{place}.{name} would be a secret in a file that others may read; remove it, and set the environment "
-                "variable that the provider reads, such as OPENAI_API_KEY, or name another variable in api_key_env",
+                f"{place}.{listed([name])} would be a secret in a file that others may read; remove it, and set the "
+                "environment variable that the provider reads, such as OPENAI_API_KEY",
                 name,
             )
-        _check_no_secrets(value, f"{place}.{name}")
+        _check_no_secrets(value, f"{place}.{listed([name])}")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -146,7 +146,6 @@ def cells_of(experiment: Experiment) -> Cells:
             number,
         )
     common = (experiment.token_counter, experiment.prompts)
-    likelihood_models = {name for name, model in experiment.models.items() if model.gives_likelihoods}
     # Keyed by values: hashing the cells themselves, with their prompts, would be slow.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
@@ -159,7 +158,7 @@ def cells_of(experiment: Experiment) -> Cells:
             except OptionError as error:
                 impossible[str(error)] += 1
                 continue
-            if reason := _impossible(cell, likelihood_models):
+            if reason := _impossible(cell):
                 impossible[reason] += 1
             else:
                 known = len(cells)
@@ -218,10 +217,10 @@ def _check_value(name: str, value: Any) -> None:
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 
 
-def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
+def _impossible(cell: Cell) -> str | None:
     """Why a cell cannot be run; None if it can."""
-    if reason := _wrong_model(cell, likelihood_models):
-        return reason
+    if cell.model is None and kind_of(cell.method).writes:
+        return f"method={cell.method} requires a model"
     if cell.search != "dense" and cell.store != "index":
         return f"vector stores only support dense search, so search={cell.search} requires store=index"
     reads = kind_of(cell.method).reads is not None
@@ -234,15 +233,4 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
         cell.options.numbered(cell.context_options)
     except OptionError as error:
         return str(error)
-    return None
-
-
-def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
-    """Why the model of a cell cannot be used with its method; None if it can."""
-    writes = kind_of(cell.method).writes
-    if cell.model is None and writes is not None:
-        return f"method={cell.method} requires a model"
-    if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
-        only = "only returns likelihoods" if cell.model in likelihood_models else "does not return likelihoods"
-        return f"the model {cell.model!r} {only}, so it does not support method={cell.method}"
     return None

@@ -15,7 +15,6 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.masking import describe
@@ -72,7 +71,7 @@ def sweep_experiment(
         orders: Orders of the kept chunks.
         seeds: Number of random orders, if "random" is one of the orders.
         model: The model that answers, see `ModelSpec`; with None only the contexts are scored, by the evidence in them.
-        method: The method; by default "stuff", or "answer_likelihood" for a model that returns likelihoods.
+        method: The method; by default "stuff".
         metric: The metric in addition to `evidence_coverage`; by default one that fits the questions.
         embedder: The embedder, see `EmbedderSpec`.
         grid: Values of other axes, one for each, such as the splitter or a threshold. By default `k` is so large that
@@ -163,11 +162,11 @@ def _method(given: Any, model: Any) -> str:
     if given is None:
         if model is None:
             return "context_only"
-        return "answer_likelihood" if validated(ModelSpec, model, place="model").gives_likelihoods else "stuff"
+        return "stuff"
     if not isinstance(given, str):
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     _check_bounded("method", given)
-    if model is not None and kind_of(given).writes is None:
+    if model is not None and not kind_of(given).writes:
         raise OptionError(f"method={given} does not call a model; remove the model, or use another method", given)
     return given
 
@@ -184,8 +183,7 @@ def _check_bounded(name: str, method: str) -> None:
 
 def _usual_metric(data: DataSet, method: str) -> str:
     """The default metric of a sweep."""
-    writes = kind_of(method).writes
-    if writes is None:
+    if not kind_of(method).writes:
         if any(question.evidence for question in data.questions):
             return _COVERAGE
         raise ExperimentError(
@@ -195,12 +193,10 @@ def _usual_metric(data: DataSet, method: str) -> str:
         )
     answered = any(question.answers for question in data.questions)
     choices = [question.labels is not None for question in data.questions]
-    if not answered and (writes == "likelihood" or not any(choices)):
+    if not answered and not any(choices):
         raise ExperimentError(
             "no question has a gold answer, so answers cannot be scored; add answers to the questions", data.name
         )
-    if writes == "likelihood":
-        return "answer_likelihood"
     return "choice_accuracy" if all(choices) or not answered else "token_f1"
 
 

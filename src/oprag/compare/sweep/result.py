@@ -268,7 +268,7 @@ def _profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) -
     if values["order"] == "random":
         values["seed"] = setting.matrix.cells[setting.setting.cells[0]].values["seed"]
     context_options = ContextOptions(**_option_values(ContextOptions, values))
-    answered = kind_of(values["method"]).writes == "answer"
+    answered = kind_of(values["method"]).writes
     options = MethodOptions(**_option_values(MethodOptions, values)) if answered else None
     profile = Profile.of(context_options, options, about)
     counter = setting.matrix.described.get("count_tokens")
