@@ -100,3 +100,16 @@ def hash_of(prompt: str) -> str:
     import hashlib
 
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
+
+
+def good() -> Callable[[str], str]:
+    """A model that is always right about the harbour."""
+    right = {"crane": "forty tons", "bread": "three hours", "comet": "in March", "ferry": "at seven"}
+    return lambda prompt: next(
+        answer for word, answer in right.items() if word in prompt.rpartition("Question")[2].lower()
+    )
+
+
+def bad() -> Callable[[str], str]:
+    """A model that is always wrong."""
+    return lambda prompt: f"nothing known in {len(prompt)} characters"

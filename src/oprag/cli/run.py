@@ -132,7 +132,8 @@ def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
     """Yield a reason for each model that may cost money but has no price, or a price of 0."""
     for name, model in plan.models.items():
-        if model.calls and not model.money and experiment.models[name].may_cost:
+        # Own pipelines are not models.
+        if model.calls and not model.money and name in experiment.models and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
             price = "have no price" if model.money is None else "are priced at 0"
             yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, but {price}"
@@ -142,8 +143,11 @@ def _reasons(plan: Plan) -> Iterator[str]:
     from oprag.compare.analysis.wording import money_text
 
     cost = sum(model.money or 0.0 for model in plan.models.values())
+    embedding = sum(plan.embedding_money.values())
     if cost > 0:
         yield f"the model calls cost about {money_text(cost)}"
+    if embedding > 0:
+        yield f"embedding costs about {money_text(embedding)}"
     needed = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in plan.limits:
         spent = getattr(plan.spent, name)

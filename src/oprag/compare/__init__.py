@@ -13,6 +13,7 @@ __all__ = [
     "Judge",
     "Limits",
     "ModelSpec",
+    "Pipeline",
     "Plan",
     "Price",
     "Question",
@@ -44,6 +45,7 @@ _PLACES = {
     "Judge": "oprag.compare.metrics.judge",
     "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.providers.model",
+    "Pipeline": "oprag.compare.pipelines",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
     "Question": "oprag.compare.data.data_set",
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from oprag.compare.data.read import read_data
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
+    from oprag.compare.pipelines import Pipeline
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.model import ModelSpec

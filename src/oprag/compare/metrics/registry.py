@@ -42,6 +42,7 @@ __all__ = [
     "higher_is_better",
     "metric",
     "metric_name",
+    "usual_metric",
 ]
 
 COSINE = "answer_cosine"
@@ -100,6 +101,7 @@ class Metric:
         not_better: Why a higher score is not better; empty if it is.
         rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.
         function: MODULE:FUNCTION of a custom metric; empty for built-in ones.
+        from_spans: Whether a context metric only needs the spans of the chunks, which own pipelines may return.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Metric:
     not_better: str = ""
     rule: str = ""
     function: str = ""
+    from_spans: bool = False
 
     @property
     def identity(self) -> str:
@@ -119,11 +122,13 @@ class Metric:
     def scores(self, method: str) -> bool:
         """Whether a method produces what the metric scores."""
         kind = kind_of(method)
-        return kind.reads is not None if self.of == "context" else kind.writes
+        if self.of != "context":
+            return kind.writes
+        return kind.reads is not None or (kind.own and self.from_spans)
 
     def applies(self, given: ScoredAnswer) -> bool:
         """Whether the metric can score an answer: the method fits, and the context and question have what is needed."""
-        has_input = self.of != "context" or given.context is not None
+        has_input = self.of != "context" or given.context is not None or (self.from_spans and bool(given.spans))
         return has_input and self.scores(given.method) and self.has(given.question)
 
 
@@ -166,6 +171,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             name="evidence_coverage",
             score=lambda given: evidence_coverage(given.spans, given.question.evidence),
+            from_spans=True,
             **_EVIDENCE,
         ),
         Metric(name="recall", score=lambda given: recall(given.ranked, given.relevant), **_EVIDENCE),
@@ -192,6 +198,22 @@ _ON_REQUEST = ("recall", "mrr", "ndcg", "paper_token_usage", "long_context_share
 DEFAULT_METRICS = tuple(name for name in METRICS if name not in _ON_REQUEST)
 """Default metrics of an experiment; `evidence_coverage` is more precise than recall, MRR and nDCG, and the counted
 tokens are more precise than those by a formula."""
+
+
+def usual_metric(questions: Collection[Any], *, answered: bool) -> str:
+    """The metric that decides between settings if no other one is chosen.
+
+    `choice_accuracy` if all questions have choices or none has a gold answer, else `token_f1`; without a model it is
+    `evidence_coverage`.
+
+    Args:
+        questions: The questions, with `answers` and `choices`.
+        answered: Whether a model answers them.
+    """
+    if not answered:
+        return "evidence_coverage"
+    chosen = all(one.choices for one in questions) or not any(one.answers for one in questions)
+    return "choice_accuracy" if chosen else "token_f1"
 
 
 def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:

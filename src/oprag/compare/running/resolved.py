@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.controls import kind_of
+from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
@@ -81,7 +81,7 @@ class ResolvedExperiment:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The models that a cell or a judge uses, by name in the experiment."""
-        answering = [cell.model for cell in self.cells.cells if cell.model is not None]
+        answering = [cell.caller for cell in self.cells.cells if cell.caller is not None]
         judging = [judge.model for judge in self._used_judges.values()]
         return {name: self._open_model(name) for name in dict.fromkeys([*answering, *judging])}
 
@@ -114,6 +114,9 @@ class ResolvedExperiment:
         return self.experiment.judges if has_answers else {}
 
     def _open_model(self, name: str) -> Model:
+        if kind_of(name).own:
+            own = self.experiment.methods[name.removeprefix(PIPELINE)]
+            return Model(f"{name} version {own.version}", own.complete)
         spec: ModelSpec = self.experiment.models[name]
         if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
             return spec.unopened(self._known.get(spec_hash, spec_hash))
@@ -164,7 +167,7 @@ class ResolvedExperiment:
     def unscored(self) -> str | None:
         """Why a run is refused: no metric for which higher is better could score an answer; None if one could."""
         quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
-        uses_model = any(cell.model for cell in self.cells.cells)
+        uses_model = any(cell.caller for cell in self.cells.cells)
         if not uses_model or not quality or any(one.questions for one in quality.values()):
             return None
         needs: dict[str, list[str]] = {}
@@ -236,7 +239,9 @@ class ResolvedExperiment:
     def _identities(self) -> Iterator[tuple[str, str]]:
         """The hash and identity of each model and embedder, so that a later plan does not need to open them."""
         experiment = self.experiment
-        yield from ((experiment.models[name].spec_hash, model.identity) for name, model in self.models.items())
+        for name, model in self.models.items():
+            if name in experiment.models:
+                yield experiment.models[name].spec_hash, model.identity
         yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
         if self.score_embedder is not None:
             yield experiment.score_embedder.spec_hash, self.score_embedder.name
@@ -256,8 +261,8 @@ class ResolvedExperiment:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
         identity = dict(self._common)
-        if cell.model is not None:
-            identity["model"] = self.models[cell.model].identity
+        if cell.caller is not None:
+            identity["model"] = self.models[cell.caller].identity
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:

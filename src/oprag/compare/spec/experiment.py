@@ -14,6 +14,7 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
+from oprag.compare.pipelines import Pipeline
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, qualified_name
@@ -74,6 +75,21 @@ def _named(given: Any) -> Any:
     return {name: with_name(one, name) for name, one in given.items()}
 
 
+def _pipelines(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise PydanticCustomError("methods", "must map names to pipelines")
+    for name, one in given.items():
+        if not isinstance(name, str) or not name.strip():
+            raise ExperimentError(f"the name of a pipeline must be a string, got {describe(name)}", name)
+        if not isinstance(one, Pipeline):
+            raise ExperimentError(
+                f"{describe(name)} must be a Pipeline, with a version under which its answers are stored, such as "
+                f'Pipeline({name}, version="1"), got {describe(one)}',
+                one,
+            )
+    return dict(given)
+
+
 def _metrics(given: Any) -> Any:
     named = isinstance(given, list | tuple) and all(isinstance(one, str) or callable(one) for one in given)
     if not named or not given:
@@ -97,7 +113,10 @@ class Experiment(StrictModel):
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`.
+        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`. It may only be missing if
+            there are own pipelines.
+        methods: Own pipelines by name, each a `Pipeline`; they are compared with the cells of the grid, but not crossed
+            with its axes.
         models: Models by name: a `ModelSpec`, its `use`, or a mapping of its fields. The first one is the default of
             the axis `model`.
         embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
@@ -111,7 +130,7 @@ class Experiment(StrictModel):
         count_tokens: Token counter of contexts and prompts: approximate, words, characters, local, tiktoken:ENCODING,
             huggingface:PATH, or a function.
         prompts: Prompts by the name of their step.
-        prices: Price of a million tokens, by the name of the model.
+        prices: Price of a million tokens, by the name of the model or embedder.
         limits: Maximum spending of all runs together.
         max_concurrency: Maximum number of concurrent model calls.
         give_up_after: Number of consecutive failed calls after which a run ends, since the model is not available.
@@ -124,7 +143,8 @@ class Experiment(StrictModel):
     name: Text
     # Any, since pydantic would inspect the dataclass and fail: its public module lacks the names in its annotations.
     data: Annotated[Mapping[str, Any], PlainValidator(_data_sets)]
-    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)]
+    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)] = ()
+    methods: Annotated[Mapping[str, Any], PlainValidator(_pipelines)] = Field(default_factory=dict)
     models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
     embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
@@ -178,6 +198,8 @@ class Experiment(StrictModel):
         super().model_post_init(context)
         if not self.embedders:
             raise ExperimentError("embedders is empty; define at least one embedder", self.embedders)
+        if not self.grid and not self.methods:
+            raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
@@ -243,10 +265,15 @@ class Experiment(StrictModel):
 
     def _check_prices(self) -> None:
         for name in self.prices:
-            if name not in self.models:
-                raise ExperimentError(
-                    f"prices: unknown model {name!r}; the models are {', '.join(self.models) or 'none'}", name
-                )
+            if name not in {**self.models, **self.embedders}:
+                known = ", ".join((*self.models, *self.embedders)) or "none"
+                raise ExperimentError(f"prices: unknown name {name!r}; the models and embedders are {known}", name)
+        if self.limits.money is not None and self.methods:
+            raise ExperimentError(
+                f"limits.money cannot limit the pipeline {next(iter(self.methods))!r}, whose cost is unknown; use "
+                "limits.calls",
+                self.limits.money,
+            )
         without = [name for name in self.models if name not in self.prices]
         if self.limits.money is not None and without:
             raise ExperimentError(

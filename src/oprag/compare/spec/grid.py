@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from oprag.compare.controls import CONTROLS, kind_of
+from oprag.compare.controls import CONTROLS, PIPELINE, kind_of
 from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
 from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
@@ -47,6 +47,11 @@ class Cell:
     def method(self) -> str:
         """The name of the method."""
         return self.options.method
+
+    @property
+    def caller(self) -> str | None:
+        """The name of the model or the own pipeline that answers; None if neither does."""
+        return self.method if kind_of(self.method).own else self.model
 
     def values(self) -> dict[str, Any]:
         """The value on every axis."""
@@ -105,6 +110,8 @@ class Cells(NamedTuple):
 
 def as_grids(given: Any) -> tuple[Grid, ...]:
     """Convert one grid or a list of grids to a tuple of grids, with a list of values for each axis."""
+    if given == ():
+        return ()  # of an experiment with own pipelines alone
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
@@ -164,6 +171,11 @@ def cells_of(experiment: Experiment) -> Cells:
                 known = len(cells)
                 cells.setdefault(tuple(map(_with_type, cell.values().values())), cell)
                 repeated += len(cells) == known
+    for data, name in product(experiment.data, experiment.methods):
+        default = {one: axis.default for one, axis in axes().items()}
+        own = Cell.of(default | {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}, *common)
+        cells[data, name] = own
+        number += 1
     if not cells:
         reasons = "; ".join(impossible)
         raise ExperimentError(f"no combination of the grid can be run: {reasons}", experiment.grid)
@@ -204,7 +216,8 @@ def _check_value(name: str, value: Any) -> None:
     if name == "method":
         check_choice(name, value, (*method_names(), *CONTROLS))
     if part == "context":
-        ContextOptions(**{name: value})
+        # Continuity alone has nothing to choose from.
+        ContextOptions(**{"k": 1, name: value} if name == "continuity" else {name: value})
     elif part == "method":
         MethodOptions(**{name: value})
     elif name == "search":

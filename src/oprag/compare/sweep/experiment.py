@@ -9,7 +9,7 @@ from typing import Any
 
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
-from oprag.compare.metrics.registry import check_better, metric_name
+from oprag.compare.metrics.registry import check_better, metric_name, usual_metric
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
@@ -32,6 +32,7 @@ _ARGUMENTS = {
     "token_budget": "budgets",
     "order": "orders",
     "seed": "seeds",
+    "continuity": "continuity",
     "method": "method",
     "model": "model",
     "embedder": "embedder",
@@ -57,6 +58,7 @@ def sweep_experiment(
     orders: Sequence[str] = _ORDERS,
     seeds: int = 3,
     model: Any = None,
+    continuity: Sequence[float] = (0.0,),
     method: str | None = None,
     metric: str | None = None,
     embedder: Any = LOCAL,
@@ -70,6 +72,7 @@ def sweep_experiment(
         budgets: Token budgets of the context: numbers, or strings such as "1500" or "16k" (16 x 1,024 tokens).
         orders: Orders of the kept chunks.
         seeds: Number of random orders, if "random" is one of the orders.
+        continuity: Values of `ContextOptions.continuity`.
         model: The model that answers, see `ModelSpec`; with None only the contexts are scored, by the evidence in them.
         method: The method; by default "stuff".
         metric: The metric in addition to `evidence_coverage`; by default one that fits the questions.
@@ -109,6 +112,7 @@ def sweep_experiment(
             "token_budget": tokens,
             "order": orders,
             "seed": list(range(1, seeds + 1)),
+            "continuity": _listed("continuity", continuity, "[0, 0.3]"),
             **fixed,
         },
         **({"name": "sweep"} | others),
@@ -183,21 +187,18 @@ def _check_bounded(name: str, method: str) -> None:
 
 def _usual_metric(data: DataSet, method: str) -> str:
     """The default metric of a sweep."""
-    if not kind_of(method).writes:
-        if any(question.evidence for question in data.questions):
-            return _COVERAGE
+    writes = kind_of(method).writes
+    if not writes and not any(question.evidence for question in data.questions):
         raise ExperimentError(
             "without a model the contexts are scored by the evidence in them, but no question has evidence; set a "
             "model, or add evidence to the questions",
             data.name,
         )
-    answered = any(question.answers for question in data.questions)
-    choices = [question.labels is not None for question in data.questions]
-    if not answered and not any(choices):
+    if writes and not any(question.answers or question.labels for question in data.questions):
         raise ExperimentError(
             "no question has a gold answer, so answers cannot be scored; add answers to the questions", data.name
         )
-    return "choice_accuracy" if all(choices) or not answered else "token_f1"
+    return usual_metric(data.questions, answered=writes)
 
 
 def _candidates(
