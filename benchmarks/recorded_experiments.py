@@ -184,8 +184,7 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
     scored = {**EMBEDDERS["words"], "name": "words"}
     place = place_of(folder, "methods", data=data, grid=grid, count_tokens="words", score_embedder=scored)
     yield from place.oprag("compare", place.file, "--trust", "--plan", "--json")
-    exports = ["--csv", place.folder / "settings.csv", "--parquet", place.folder / "settings.parquet"]
-    yield from place.oprag("compare", place.file, *RUN, *exports)
+    yield from place.oprag("compare", place.file, *RUN, "--csv", place.folder / "settings.csv")
     yield from place.exported("settings")
     results = compare(place.file, trust=True)
     yield from place.ran(results.run)
@@ -194,7 +193,7 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
 
 
 def curves(folder: Path, data: Data) -> Iterator[Fact]:
-    """Curves over k and thresholds, with bands, sweet spots, fronts, pivots, and parts of them."""
+    """Curves over k and thresholds, with bands, sweet spots, fronts, and parts of them."""
     orders = {"order": ["source", "rank", "random"], "seed": [1, 2, 3], "k": [2, 4, 8, 16, 32]}
     thresholds = {"similarity_threshold": [0.1, 0.3, 0.5], "redundancy_threshold": ["none", 0.6], "k": 16}
     whole = {"method": ["stuff", "long_context"], "k": [4, 8, 16]}

@@ -5,7 +5,7 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -118,9 +118,6 @@ def test_hostile_names_are_shown_as_text():
     assert "<script" not in hostile._repr_html_()
     assert "&lt;script&gt;" in hostile._repr_html_()
     assert not {"\x1b", "\u202e"} & set(repr(hostile) + hostile._repr_html_())
-    table = hostile.pivot("model", "k")
-    assert "<script" not in table._repr_html_()
-    assert "\x1b" not in str(table)
 
 
 def test_answers_are_those_of_the_file(ran):
@@ -178,11 +175,6 @@ def test_files_of_settings_and_answers(ran, tmp_path):
     failed = [row for row in answers if row["status"] == "failed"]
     assert len(failed) == 7
     assert all("no answer about did the comet" in row["message"] for row in failed)
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
-    ran.to_parquet(tmp_path / "a.parquet", answers=True)
-    assert parquet.read_table(tmp_path / "a.parquet").column("answer").to_pylist() == [
-        row["answer"] for row in ran.answers()
-    ]
 
 
 def test_the_results_file_is_not_written_over(ran):
@@ -225,7 +217,7 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)
     assert read_csv(tmp_path / "a.csv") == []
-    for ask in (run.best, run.pareto, run.curves, run.plot, lambda: run.pivot("k", "order")):
+    for ask in (run.best, run.pareto, run.curves, run.plot):
         with pytest.raises(OptionError, match="has scores"):
             ask()
 
@@ -237,7 +229,6 @@ def test_one_cell_alone(tmp_path):
     assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
     (spot,) = run.curves("k", "evidence_coverage")
     assert spot.sweet_spot is None
-    assert run.pivot("k", "order", "evidence_coverage").texts() != [["–"]]
 
 
 def test_an_experiment_in_no_file_needs_a_path():
@@ -369,7 +360,6 @@ def test_money_is_a_cost_where_a_model_has_a_price():
     # Three tokens are written.
     assert run["money"] == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
     assert [row["k"] for row in run.pareto(cost="money")] == [10, 20]
-    assert run.pivot("k", "model", "money", value="mean").texts()[0] == ["0.040", "–"]
     assert "money" not in frame(*cells).columns
     with pytest.raises(OptionError, match=r"no setting with a score of token_f1 has money; .* no model prices"):
         frame(*cells).pareto(cost="money")
@@ -409,7 +399,6 @@ def test_contexts_without_a_model_are_no_answers_for_nothing():
     for cost in ("tokens", "calls"):
         with pytest.raises(OptionError, match=f"no setting with a score of evidence_coverage has {cost}"):
             alone.pareto(cost=cost)
-    assert both.pivot("method", "k", "tokens", value="mean").texts()[0] == ["–"] * 4
     assert [row["k"] for row in frame(*models).pareto()] == [90, 400]
 
 
@@ -466,13 +455,6 @@ def test_what_was_measured_has_columns(tmp_path):
         ours = [one for one in taken if one[0] == row["method"]]
         assert len(ours) == 4
         assert row["seconds"] == pytest.approx(fmean(one[4] for one in ours))
-    by_question = {
-        question: fmean(one[4] for one in taken if one[0] == "stuff" and one[2] == question)
-        for question in {one[2] for one in taken}
-    }
-    table = run.pivot("method", "k", "seconds", value="median")
-    assert table.cells["stuff", 2].summary.median == pytest.approx(median(by_question.values()))
-    assert "±" in str(run.pivot("method", "k", "generation_seconds"))
     # What was measured is scored as well.
     assert {row["token_f1"] for row in run.pareto("token_f1", cost="seconds")} <= {row["token_f1"] for row in run}
     assert all(row["token_f1"] is not None for row in run)
@@ -510,23 +492,23 @@ def test_seconds_are_one_figure_wherever_they_are_shown(tmp_path):
     wanted = pytest.approx((4 * 0.1 + 5) / 4)
     assert run.where(method="stuff")[0]["seconds"] == wanted
     assert [row["seconds"] for row in run.pareto("token_f1", cost="seconds")] == [wanted]
-    assert run.pivot("method", "k", "seconds", value="mean").cells["stuff", 2].summary.mean == wanted
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
-    pq: Any = pytest.importorskip("pyarrow.parquet")
+def test_numbers_that_are_all_missing_are_numbers_in_a_frame(tmp_path, answers):
+    pytest.importorskip("pandas")
     path = write_experiment(tmp_path, 'method = "closed_book"', model())
-    run = compare(path, tmp_path / "r.db", trust=True)
-    run.to_parquet(tmp_path / "t.parquet", answers=answers)
-    kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
-    assert kinds["context_tokens"] == "double"
-    assert kinds["method"] == "string"
-    if answers:
-        assert kinds["error"] == "string"
-    frame = run.to_pandas(answers=answers)
+    frame = compare(path, tmp_path / "r.db", trust=True).to_pandas(answers=answers)
     assert frame["context_tokens"].dtype.kind == "f"
     assert frame["context_tokens"].isna().all()
+
+
+def test_a_frame_is_pivoted_by_pandas():
+    pytest.importorskip("pandas")
+    cells = [made({"a": score}, k=k, order=order) for k, order, score in ((1, "source", 0.1), (4, "rank", 0.5))]
+    table = frame(*cells).to_pandas().pivot_table("token_f1", "order", "k")
+    assert table.loc["rank", 4] == 0.5
+    assert table.isna().sum().sum() == 2
 
 
 def test_one_sample_of_scores_has_one_interval():
@@ -537,5 +519,4 @@ def test_one_sample_of_scores_has_one_interval():
     run = frame(made(zeros, order="source"), made(scores, order="rank"))
     summary = run.settings[1].scores["token_f1"]
     (pair,) = run.differences()
-    cell = run.pivot("order", "k", value="mean [interval]").cells["rank", None].summary
-    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high) == (cell.low, cell.high)
+    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high)

@@ -84,13 +84,12 @@ def test_the_experiment_files_are_those_that_are_shown():
 
 
 def test_the_results_in_python_are_those_that_are_shown(folder, monkeypatch, capsys):
-    for module in ("pandas", "pyarrow", "matplotlib"):
-        pytest.importorskip(module)
+    pytest.importorskip("pandas")
     monkeypatch.chdir(folder)
     exec(compile(RESULTS_SCRIPT, "comparing.md", "exec"), {})
     assert same(capsys.readouterr().out) == same(PRINTED)
     assert len((folder / "settings.csv").read_text(encoding="utf-8").splitlines()) == 10
-    for name in ("answers.csv", "settings.parquet", "curve.svg", "pareto.svg"):
+    for name in ("answers.csv", "curve.svg", "pareto.svg"):
         assert (folder / name).stat().st_size > 1_000
 
 

@@ -16,7 +16,6 @@ from oprag.compare.analysis.best import Best, best_of, pareto_front
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
 from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, SECONDS, BoolArray, ResultMatrix, read_matrix
-from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
 from oprag.compare.analysis.rows import (
     TEXTS,
     answer_columns,
@@ -29,7 +28,7 @@ from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
-from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
+from oprag.compare.export import CSV, data_frame, write_csv
 from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
@@ -319,30 +318,6 @@ class Results(Sequence[Mapping[str, Any]]):
         front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
         return [self[points[place][0].number] for place in front]
 
-    def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
-        """A pivot table of one axis by another.
-
-        If several settings share a table cell, the value of each question is the mean over these settings.
-
-        Args:
-            rows: The axis of the rows.
-            columns: The axis of the columns.
-            metric: A metric, or a cost such as "tokens", "money" or "seconds"; by default `Results.metric`.
-            value: The statistic over questions: "median ± sd", "mean [interval]", "mean", "median" or "n".
-
-        Raises:
-            OptionError: An axis, the metric or the value is unknown, or the metric was not measured.
-        """
-        check_axis(rows)
-        check_axis(columns)
-        if rows == columns:
-            raise OptionError(f"rows and columns must be different axes, got {describe(rows)} for both", columns)
-        metric = self.metric if metric is None else metric
-        if metric not in COSTS and metric not in self.metrics:
-            raise OptionError(f"unknown metric {metric!r}; use one of {', '.join((*self.metrics, *COSTS))}", metric)
-        self._check_measured(metric)
-        return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
-
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
         """The curves along an axis, with their sweet spots; the settings of a curve differ only in this axis.
 
@@ -514,6 +489,8 @@ class Results(Sequence[Mapping[str, Any]]):
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
         """A pandas data frame with a row for each setting.
 
+        `pivot_table` of the frame arranges scores or costs by two axes, and `to_parquet` writes it to a file.
+
         Args:
             answers: Whether to return a row for each answer instead.
 
@@ -531,7 +508,7 @@ class Results(Sequence[Mapping[str, Any]]):
             path: The path of the file; an existing file is only replaced if it is a table of oprag.
             answers: Whether to write a row for each answer instead of one for each setting.
             spreadsheet_safe: Whether to prefix an apostrophe to strings that a spreadsheet would evaluate as a formula
-                (strings that start with =, +, - or @, a tab or a line break). Parquet files are never changed.
+                (strings that start with =, +, - or @, a tab or a line break).
 
         Raises:
             OptionError: The file cannot be written.
@@ -539,21 +516,6 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         columns, rows = self._exported(answers=answers)
         write_csv(check_target(path, self.path, kind=CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
-
-    def to_parquet(self, path: File, *, answers: bool = False) -> None:
-        """Write a Parquet file atomically.
-
-        Args:
-            path: The path of the file; an existing file is only replaced if it is a table of oprag.
-            answers: Whether to write a row for each answer instead of one for each setting.
-
-        Raises:
-            OptionError: The file cannot be written.
-            ResultsFileError: The results file is missing or corrupt.
-            MissingExtraError: pyarrow is not installed.
-        """
-        columns, rows = self._exported(answers=answers)
-        write_parquet(check_target(path, self.path, kind=PARQUET), columns, rows, numbers=self._numbers(columns))
 
     def __repr__(self) -> str:
         return "\n".join([self._caption(), *table(*self._table(), indent="")])

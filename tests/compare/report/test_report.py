@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from statistics import fmean, median
 
 import pytest
 
@@ -34,7 +33,7 @@ from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import Node, page_of
 
 ALL = [
-    *("overview", "settings", "differences", "length", "cost", "pivots", "measured", "questions", "run"),
+    *("overview", "settings", "differences", "length", "cost", "measured", "questions", "run"),
 ]
 
 
@@ -233,41 +232,6 @@ def test_costs_have_tokens_and_what_was_measured(page):
     assert ["closed_book", "retrieval", "0.125 ± 0.000", "50", "2", "1"] in phases
     told = f"CPU is the utilization of the usable cores, {describe_cores()}. Memory was sampled every 10 ms"
     assert told in page.section("measured").text
-
-
-def test_pivots_pool_the_same_answers_and_are_the_darker_the_higher(results, page):
-    assert [one.text for one in page.section("pivots").all("h3")] == [
-        "method × order",
-        "similarity_threshold × redundancy_threshold",
-    ]
-    head, *found = page.table("pivots", "token_f1: similarity_threshold × redundancy_threshold, mean")
-    assert head == ["similarity_threshold", "none", "0.98"]
-    by_question: dict[str, list[float]] = {}
-    for row in Results.open(results).answers():
-        if (row["method"], row["similarity_threshold"], row["redundancy_threshold"]) == ("stuff", 0.3, None):
-            by_question.setdefault(row["question_id"], []).append(row["token_f1"])
-    (last,) = (row for row in found if row[0] == "0.3")
-    assert last[1] == f"{fmean(map(fmean, by_question.values())):.3f}"
-
-
-def test_pivots_are_those_of_papers_and_the_darkest_cell_is_the_highest(tmp_path):
-    grid = {"chunk_size": 16, "order": ["source", "rank"], "k": [4, 16], "method": ["stuff", "refine"]}
-    path = ran(experiment(RecordingModel(reader), grid=grid), tmp_path / "r.db")
-    section = page_of(write_report(path, tmp_path / "r.html")).section("pivots")
-    assert [one.text for one in section.all("h3")] == ["method × order"]
-    table = section.all("table")[1]
-    assert table.all("caption")[0].text == "tokens per answer, input and output: method × order, median ± sd"
-    by_question: dict[str, list[int]] = {}
-    for row in Results.open(path).answers():
-        if (row["method"], row["order"]) == ("stuff", "rank"):
-            by_question.setdefault(row["question_id"], []).append(row["tokens"])
-    (stuff,) = (row for row in table.rows() if row[0] == "stuff")
-    middle = median(fmean(tokens) for tokens in by_question.values())
-    assert float(stuff[2].split(" ± ")[0]) == pytest.approx(middle, abs=0.06)
-    cells = {
-        float(cell.text.split(" ")[0].replace(",", "")): cell.attributes["class"].split()[1] for cell in table.all("td")
-    }
-    assert [cells[min(cells)], cells[max(cells)]] == ["h0", "h10"]
 
 
 def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enough(results, page):
@@ -567,37 +531,6 @@ def answers_of(data: DataSet) -> Callable[[str], str]:
     """Who knows the answers by heart."""
     known = {question.text: question.answers[0] for question in data.questions}
     return lambda text: next(answer for question, answer in known.items() if question in text)
-
-
-@pytest.fixture(scope="module")
-def patchy(tmp_path_factory):
-    """Two data sets of easy and hard questions, of which the hard ones failed with a similarity threshold."""
-    sets = {name: keepers(documents=2, questions=3) for name in ("one", "other")}
-    told = answers_of(sets["one"])
-    model = RecordingModel(
-        lambda text: "wrong" if "number 1?" in text else told(text),
-        # Where chunks were dropped.
-        fails=lambda text, before: "number 1?" in text and len(text) < 500,
-    )
-    grid = {
-        "chunk_size": 16,
-        "k": 8,
-        "stitch": False,
-        "similarity_threshold": ["none", 0.78],
-        "redundancy_threshold": ["none", 0.98],
-    }
-    wanted = experiment(model, grid=grid, name="patchy")
-    path = tmp_path_factory.mktemp("patchy") / "r.db"
-    report = run(type(wanted)(**{**vars(wanted), "data": sets}), path)
-    assert sum(report.failed.values()) == 12  # three hard questions of each set, in two settings
-    return path
-
-
-def test_a_mean_over_fewer_questions_says_so(patchy, tmp_path):
-    page = page_of(write_report(patchy, tmp_path / "r.html"))
-    head, *found = page.table("pivots", "token_f1: similarity_threshold × redundancy_threshold")
-    assert head == ["similarity_threshold", "none", "0.98"]
-    assert [["(n=6)" in cell for cell in row[1:]] for row in found] == [[False, False], [True, True]]
 
 
 def test_a_ring_stands_around_a_sweet_spot_and_nowhere_else(tmp_path):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = [
-    "SHADES",
     "Figure",
     "Forest",
     "ForestRow",
@@ -39,10 +38,6 @@ __all__ = [
 ]
 
 _COMMAND = re.compile("`([^`\n]+)`")
-
-
-SHADES = 10
-"""The maximum shade that the style sheet defines."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,6 @@ class Table:
         words: Whether the other cells contain text instead of numbers.
         marked: The indexes of the rows to highlight.
         max_rows: Maximum number of rows to show; the number of the others is shown.
-        shades: Shade of each cell except row headers, from 0 to `SHADES`; None for no shade.
     """
 
     kind: ClassVar[str] = "table"
@@ -94,7 +88,6 @@ class Table:
     words: bool = False
     marked: Collection[int] = ()
     max_rows: int = 60
-    shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
 
     @property
     def more(self) -> int:

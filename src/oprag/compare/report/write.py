@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from oprag.compare.data.data_set import DataSet, files_of
-from oprag.compare.report import costs, differences, lengths, overview, pivots, questions, run, settings
+from oprag.compare.report import costs, differences, lengths, overview, questions, run, settings
 from oprag.compare.report.page import Section, check_installed, page
 from oprag.compare.results import Results
 from oprag.compare.spec.experiment import Experiment
@@ -81,7 +81,6 @@ def _sections(
         differences.section,
         lengths.section,
         costs.section,
-        pivots.section,
         settings.measured,
     )
     found = [made for part in parts if (made := part(results, metric)) is not None]
