@@ -240,7 +240,7 @@ def _print(
     elif pairs == [] and results.count_pairs(axis):
         print_status(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
-        show_settings(results, metric, pairs or ())
+        show_settings(results, metric, pairs or (), everything=everything)
         if metric in results.metrics:
             show_verdicts(results.verdicts(metric))
     if everything or metric is None:
@@ -248,6 +248,6 @@ def _print(
     if everything:
         show_section(differences.section(results, metric))
     else:
-        print_status("--all prints all metrics, differences and measurements; --json prints everything.")
+        print_status("--all prints all settings, metrics, differences and measurements; --json prints everything.")
     if measured:
         show_section(settings.measured(results, metric))

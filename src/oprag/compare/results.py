@@ -27,7 +27,7 @@ from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_orde
 from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
-from oprag.compare.analysis.wording import assignments, printable
+from oprag.compare.analysis.wording import assignments, name_of, printable
 from oprag.compare.export import CSV, data_frame, write_csv
 from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
 from oprag.compare.spec.axes import axes, check_axis
@@ -210,6 +210,25 @@ class Results(Sequence[Mapping[str, Any]]):
     def axes(self) -> tuple[str, ...]:
         """The axes in which settings differ."""
         return tuple(varying_axes(self.settings)[0])
+
+    @cached_property
+    def _axes_of_methods(self) -> dict[Any, tuple[str, ...]]:
+        """For each method, the varying axes in which settings of this method differ."""
+        found: dict[Any, list[SettingSummary]] = {}
+        for one in self.settings:
+            found.setdefault(one.values.get("method"), []).append(one)
+        return {
+            method: tuple(name for name in self.axes if name in ("method", *varying_axes(some)[0]))
+            for method, some in found.items()
+        }
+
+    def label(self, setting: SettingSummary) -> str:
+        """A short name of a setting that no other one has, such as "stuff, source, k=8": only what was varied.
+
+        Args:
+            setting: One of `settings`.
+        """
+        return name_of(setting.values, self._axes_of_methods[setting.values.get("method")])
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -429,8 +448,9 @@ class Results(Sequence[Mapping[str, Any]]):
         """Plot the results as a matplotlib figure; `figure.savefig("curve.svg")` writes it to a file.
 
         Args:
-            kind: "curve" for scores along an axis: a line for each curve, with the interval of each point and a star
-                at the sweet spot. "pareto" for scores against a cost, with the Pareto front.
+            kind: "curve" for scores along an axis: a line for each curve, with a star at the sweet spot, and with the
+                interval of each point if there are at most four curves. "pareto" for scores against a cost, with the
+                Pareto front.
             metric: The metric; by default `Results.metric`.
             x: The numeric axis of the curves, or "context_tokens"; by default the first numeric axis in which settings
                 differ, k and token_budget before others.

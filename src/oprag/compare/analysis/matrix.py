@@ -75,7 +75,7 @@ _AGGREGATES: Mapping[str, Callable[[Iterable[float]], float]] = {
     "memory_growth_bytes": max,
 }
 """Measurements of each phase, and the functions that aggregate the attempts at a question."""
-_NOT_METRICS = {*COSTS, *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
+_NOT_METRICS = {*COSTS, "estimated", *(f"{phase}_{what}" for phase in PHASES for what in _AGGREGATES)}
 
 MAX_FIELDS = 50
 """Maximum number of fields per question; further ones are dropped."""
@@ -106,7 +106,8 @@ class ResultMatrix:
             documents only.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
         values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
-            value is missing. Model costs are NaN in a cell without a model.
+            value is missing. Model costs are NaN in a cell without a model. "estimated" is 1 where oprag counted the
+            tokens of an answer.
         notes: Notes on each answer, such as an empty reply.
         errors: Error class of each failed question.
         routes: Route of each answer, for methods with several routes.
@@ -308,13 +309,13 @@ def _costs(
     items = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
     models = [effective_values(cell.values).get("model") for cell in cells]
-    found = {name: np.full(shape, np.nan) for name in (*COUNTS, "money")}
+    found = {name: np.full(shape, np.nan) for name in (*COUNTS, "estimated", "money")}
     for place, one in answers.items():
-        for name in COUNTS:
+        for name in (*COUNTS, "estimated"):
             found[name][place] = getattr(one, name)
         if price := prices.get(models[place[0]]):
             found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
-    for name in _MODEL_COUNTS:
+    for name in (*_MODEL_COUNTS, "estimated"):
         found[name][[model is None for model in models]] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
