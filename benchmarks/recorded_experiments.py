@@ -189,7 +189,7 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
     results = compare(place.file, trust=True)
     yield from place.ran(results.run)
     yield from again("again", place.all_of(results, judged=["rouge_l"]))
-    yield from place.reported("--experiment", place.file, "--trust")
+    yield from place.reported()
 
 
 def curves(folder: Path, data: Data) -> Iterator[Fact]:
@@ -219,7 +219,7 @@ def kinds(folder: Path, data: Data) -> Iterator[Fact]:
     for name, prompts in {"ours": {}, "other": {"answer": "{context}\n\n{question} {choices}"}}.items():
         place = place_of(folder, f"kinds {name}", data=data, grid=grid, prompts=prompts)
         yield from place.all_of(compare(place.file, trust=True), judged=["token_f1", "choice_accuracy"])
-        yield from place.reported("--experiment", place.file, "--trust")
+        yield from place.reported()
 
 
 def likelihoods(folder: Path, data: Data) -> Iterator[Fact]:

@@ -151,7 +151,6 @@ def _mutate_schema(connection, table, chance):
 def commands(folder, results, output):
     """Whatever reads a results file."""
     experiment = folder / "harbour.toml"
-    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment, "--trust")
     yield lambda: oprag("report", results, "-o", output / "r.html")
     yield lambda: oprag(
         "compare", experiment, "--results", results, "--yes", "--trust", "--csv", output / "t.csv", "--answers"
