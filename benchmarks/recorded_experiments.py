@@ -191,17 +191,16 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
     scored = {**EMBEDDERS["words"], "name": "words"}
     place = place_of(folder, "methods", data=data, grid=grid, count_tokens="words", score_embedder=scored)
     yield from place.oprag("compare", place.file, "--plan", "--json")
-    exports = ["--csv", place.folder / "settings.csv", "--parquet", place.folder / "settings.parquet"]
-    yield from place.oprag("compare", place.file, *RUN, *exports)
+    yield from place.oprag("compare", place.file, *RUN, "--csv", place.folder / "settings.csv")
     yield from place.exported("settings")
     results = compare(place.experiment, place.results)
     yield from place.ran(results.run)
     yield from again("again", place.all_of(results, judged=["rouge_l"]))
-    yield from place.reported("--experiment", place.file)
+    yield from place.reported()
 
 
 def curves(folder: Path, data: Data) -> Iterator[Fact]:
-    """Curves over k and thresholds, with bands, sweet spots, fronts, pivots, and parts of them."""
+    """Curves over k and thresholds, with bands, sweet spots, fronts, and parts of them."""
     orders = {"order": ["source", "rank", "random"], "seed": [1, 2, 3], "k": [2, 4, 8, 16, 32]}
     thresholds = {"similarity_threshold": [0.1, 0.3, 0.5], "redundancy_threshold": ["none", 0.6], "k": 16}
     whole = {"method": ["stuff", "long_context"], "k": [4, 8, 16]}
@@ -227,7 +226,7 @@ def kinds(folder: Path, data: Data) -> Iterator[Fact]:
     for name, prompts in {"ours": {}, "other": {"answer": "{context}\n\n{question} {choices}"}}.items():
         place = place_of(folder, f"kinds {name}", data=data, grid=grid, prompts=prompts)
         yield from place.all_of(compare(place.experiment, place.results), judged=["token_f1", "choice_accuracy"])
-        yield from place.reported("--experiment", place.file)
+        yield from place.reported()
 
 
 def failures(folder: Path, data: Data) -> Iterator[Fact]:

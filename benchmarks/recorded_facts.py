@@ -13,11 +13,9 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
 import tomli_w
 
 from benchmarks.recorded_material import experiment_of
@@ -141,7 +139,6 @@ class Place:
         yield self.fact("frame: columns", [f"{name}: {kind}" for name, kind in frame.dtypes.items()])
         for name in exported:
             results.to_csv(self.folder / f"{name}.csv", answers=name == "answers")
-            results.to_parquet(self.folder / f"{name}.parquet", answers=name == "answers")
             yield from self.exported(name)
         for metric in judged:
             yield from self.judged(results, metric)
@@ -153,10 +150,6 @@ class Place:
             rows = list(reader)
             yield self.fact(f"{name}.csv: columns", list(reader.fieldnames or ()))
         yield from self._of_table(f"{name}.csv", ({key: _number(text) for key, text in row.items()} for row in rows))
-        if (self.folder / f"{name}.parquet").exists():
-            table = pq.read_table(self.folder / f"{name}.parquet")
-            yield self.fact(f"{name}.parquet: columns", [f"{one.name}: {one.type}" for one in table.schema])
-            yield from self._of_table(f"{name}.parquet", table.to_pylist())
 
     def _of_table(self, table: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[Fact]:
         for row in rows:
@@ -164,14 +157,13 @@ class Place:
                 yield self.fact(f"{table}: {column}", value, row, str(row.get("question_id", "")))
 
     def judged(self, results: Results, metric: str) -> Iterator[Fact]:
-        """Yield the conclusions about a metric: differences, the best setting, sweet spots, fronts and pivots."""
+        """Yield the conclusions about a metric: differences, the best setting, sweet spots and fronts."""
         whole = Results.open(results.path, results.experiment)
         for axis in results.axes:
             for one in whole.differences(axis, [metric]):
                 setting = self.told(one.setting.values)
                 beside = f"{axis}={one.baseline_value} {self.told(one.baseline_alone)}".rstrip()
                 yield from self._judgment(f"difference in {metric} from {beside}", one, setting)
-        yield from self._pivots(results, metric)
         if metric not in NOT_BETTER:
             for data in dict.fromkeys(row["data"] for row in results if row[metric] is not None):
                 yield from self._best(results.where(data=data), metric, f"best {metric} of {data}")
@@ -201,15 +193,6 @@ class Place:
             yield self.fact(f"{what}: contenders", [point.value for point in spot.contenders], curve)
             yield self.fact(f"{what}: highest", spot.highest.value, curve)
             yield self.fact(f"{what}: figures", _figures(spot.describe()), curve)
-
-    def _pivots(self, results: Results, metric: str) -> Iterator[Fact]:
-        for rows, columns in pairwise(results.axes):
-            for quantity, value in product((metric, "context_tokens"), ("median ± sd", "mean [interval]", "n")):
-                pivot = results.pivot(rows, columns, quantity, value=value)
-                for row, texts in zip(pivot.row_values, pivot.texts(), strict=True):
-                    for column, text in zip(pivot.column_values, texts, strict=True):
-                        where = f"{rows}={row}, {columns}={column}"
-                        yield self.fact(f"pivot of {quantity} for {metric}: {value}", text, where)
 
     def _judgment(self, what: str, one: Any, setting: str) -> Iterator[Fact]:
         found = one.difference

@@ -22,5 +22,5 @@ experiment = Experiment(
     metrics=["evidence_coverage", "inverted_pairs"],
 )
 results = compare(experiment, "results.db")
-for metric in results.metrics:
-    print(results.pivot("order", "k", metric, value="mean"))
+for row in results:
+    print(row["order"], row["k"], *(f"{metric}={row[metric]:.3f}" for metric in results.metrics))

@@ -26,7 +26,6 @@ EMPTY = {"context": ("book.txt", ""), "map": ("book.txt", ""), "ask": ("book.txt
 NO_FILE = {
     **dict.fromkeys(("context", "map", "ask"), ("none.txt", "What?")),
     "compare": ("none.toml",),
-    "report": ("none.db", "--experiment", "none.toml"),
     "sweep": ("none.txt", "--questions", "asked.jsonl"),
     "check": ("none.jsonl",),
 }
@@ -38,10 +37,7 @@ NO_NUMBER = {
 }
 NO_ORDER = {"check": ("chunks.jsonl",)}
 NO_CHUNK_FITS = dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--token-budget", "1"))
-NO_DATA = {
-    "compare": ("code.toml",),
-    "report": ("harbour.db", "--experiment", "code.toml"),
-}
+NO_DATA = {"compare": ("code.toml",)}
 NO_RESULTS = {
     "compare": ("harbour.py:experiment", "--results", "damaged.db"),
     "report": ("damaged.db",),

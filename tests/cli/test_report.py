@@ -1,6 +1,5 @@
 """`oprag report`, run as a user runs it."""
 
-import json
 import sqlite3
 from contextlib import closing
 
@@ -11,7 +10,7 @@ pytest.importorskip("jinja2")
 
 from oprag.cli.app import app
 from oprag.compare.running.run import run
-from tests.compare.folders import PARTS, PYTHON, experiment_of, in_python, model, write_experiment
+from tests.compare.folders import PYTHON, experiment_of, model, write_experiment
 from tests.compare.report.parsed import page_of
 
 
@@ -49,15 +48,6 @@ def test_it_stands_beside_the_results_by_default(folder):
     assert (folder / "r.html").is_file()
 
 
-def test_texts_come_from_the_experiment_file(folder):
-    assert report(folder / "r.db").exit_code == 0
-    assert "Leith" not in (folder / "r.html").read_text(encoding="utf-8")
-    assert report(folder / "r.db", "--experiment", in_python(folder / "harbour.toml")).exit_code == 0
-    texts = page_of(folder / "r.html").section("questions").by_class("texts")
-    assert len(texts) == 4
-    assert any(PARTS[0].split(". ")[0] in text.text for text in texts)
-
-
 def test_the_metric_and_the_experiment_are_named(folder):
     text = (folder / "harbour.toml").read_text(encoding="utf-8")
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
@@ -68,7 +58,6 @@ def test_the_metric_and_the_experiment_are_named(folder):
     page = page_of(folder / "r.html")
     assert page.root.all("h1")[0].text == "Results of other"
     assert "main metric rouge_l" in page.section("overview").text
-    assert report(folder / "r.db", "--experiment", in_python(folder / "other.toml")).exit_code == 0
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
@@ -81,12 +70,9 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "create it first")
     refused(report(folder / "r.db", "-o", folder), "folder")
     refused(report(folder / "r.db", "-o", folder / "r.db"), "would be overwritten")
-    python = in_python(folder / "harbour.toml")
-    refused(report(folder / "r.db", "--experiment", python, "-o", folder / "harbour.py"), "refusing to overwrite")
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
-        refused(report(folder / "r.db", "--experiment", python, "-o", data), name)
         refused(
             report(folder / "r.db", "-o", data),
             "exists and is not an HTML file; refusing to overwrite it",
@@ -97,7 +83,6 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     assert (folder / "empty.db").stat().st_size == 0
     refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
     refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
-    refused(report(folder / "r.db", "--experiment", folder / "none.toml"), "none.toml")
     assert not list(folder.glob("*.html"))
 
 
@@ -105,16 +90,8 @@ def test_a_command_without_a_file_is_no_command():
     assert report().exit_code == 2
 
 
-def test_a_report_is_written_anew_and_a_page_of_the_data_is_not(folder):
+def test_a_report_is_written_anew(folder):
     for _ in range(2):
         assert report(folder / "r.db", "-o", folder / "out.html").exit_code == 0
     (folder / "empty.html").touch()
     assert report(folder / "r.db", "-o", folder / "empty.html").exit_code == 0
-    # A document may be HTML itself.
-    page = folder / "data" / "page.html"
-    page.write_text("<!DOCTYPE html><p>The harbour.</p>", encoding="utf-8")
-    line = {"question": "Where?", "answers": ["There"], "path": "page.html"}
-    (folder / "data" / "questions.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    result = report(folder / "r.db", "--experiment", in_python(folder / "harbour.toml"), "-o", page)
-    refused(result, "is an input of this command")
-    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html><p>")

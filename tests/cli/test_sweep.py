@@ -41,7 +41,7 @@ def test_a_document_its_questions_and_a_model(folder):
     assert result.exit_code == 0, result.output
     assert "source: sweet spot at token_budget=" in result.stdout
     assert "chosen: order=source, token_budget=" in result.stdout
-    assert "differences from order=source" in result.stdout
+    assert "minus source" in result.stdout
     assert "Does source order help here? " in result.stdout
     assert "── All settings" not in result.stdout
     assert max(map(len, result.stdout.partition("Does source order")[0].splitlines())) <= 80
@@ -63,9 +63,9 @@ def test_a_document_its_questions_and_a_model(folder):
 def test_all_prints_the_other_tables_too(folder):
     result = sweep(*LEDGERS, "--budgets", "60,150", "--orders", "source,rank", "--model", MODEL, "--all")
     assert result.exit_code == 0, result.output
-    assert "differences from order=source" in result.stdout
+    assert "minus source" in result.stdout
     assert "── All settings" in result.stdout
-    assert "order: others against source" in result.stdout
+    assert "order: each value minus source" in result.stdout
 
 
 def test_without_a_model_the_contexts_are_scored(folder):

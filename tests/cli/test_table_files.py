@@ -34,16 +34,12 @@ def test_a_row_for_each_setting(tmp_path):
     ]
 
 
-def test_a_row_for_each_answer_in_both_files(tmp_path):
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
+def test_a_row_for_each_answer(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="did the comet"))
-    result = compare(path, "--csv", tmp_path / "t.csv", "--parquet", tmp_path / "t.parquet", "--answers")
+    result = compare(path, "--csv", tmp_path / "t.csv", "--answers")
     assert result.exit_code == 1  # a question failed
     rows = read_csv(tmp_path / "t.csv")
     assert [row["status"] for row in rows] == ["answered", "answered", "failed", "answered"]
-    assert parquet.read_table(tmp_path / "t.parquet").column("question_id").to_pylist() == [
-        row["question_id"] for row in rows
-    ]
 
 
 @pytest.mark.parametrize(
@@ -52,11 +48,10 @@ def test_a_row_for_each_answer_in_both_files(tmp_path):
         (["--answers"], "--answers requires an output file"),
         (["--csv", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "harbour.toml"], "would be overwritten"),
-        (["--parquet", "harbour.db"], "would be overwritten"),
+        (["--csv", "harbour.db"], "would be overwritten"),
         (["--csv", "data/questions.jsonl"], "would be overwritten"),
         (["--csv", "data/book0.md"], "would be overwritten"),
-        (["--parquet", "data/../data/book0.md"], "would be overwritten"),
-        (["--csv", "t", "--parquet", "t"], "must be different files"),
+        (["--csv", "data/../data/book0.md"], "would be overwritten"),
         (["--csv", "t.csv", "--plan"], "--plan runs nothing"),
     ],
 )
@@ -68,13 +63,4 @@ def test_what_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monk
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert {file: file.read_bytes() for file in before} == before
-    assert not (tmp_path / "harbour.db").exists()
-
-
-def test_without_pyarrow_nothing_is_run(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    path = write_experiment(tmp_path, GRID)
-    result = compare(path, "--parquet", tmp_path / "t.parquet")
-    assert result.exit_code == 2
-    assert "pip install 'oprag[analysis]'" in result.stderr
     assert not (tmp_path / "harbour.db").exists()

@@ -1,6 +1,5 @@
-"""Rows as CSV, Parquet and data frames, each read by another program's reader."""
+"""Rows as CSV and data frames, each read by another program's reader."""
 
-import builtins
 import csv
 import json
 import sys
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.export import check_parquet, data_frame, write_csv, write_parquet
+from oprag.compare.export import data_frame, write_csv
 from oprag.errors import MissingExtraError, OptionError, ResultsFileError
 
 COLUMNS = ("k", "score", "text", "flag", "names", "nothing")
@@ -85,37 +84,17 @@ def test_any_text_comes_back(tmp_path_factory, text):
     assert not found.lstrip().startswith(("=", "@"))
 
 
-def test_parquet_has_what_was_given(tmp_path):
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
-    write_parquet(tmp_path / "t.parquet", COLUMNS, [*ROWS, {"text": "=1+1"}])
-    table = parquet.read_table(tmp_path / "t.parquet")
-    assert table.column_names == list(COLUMNS)
-    read = table.to_pylist()
-    assert read[:2] == [{name: row.get(name) for name in COLUMNS} for row in ROWS]
-    assert read[2]["text"] == "=1+1"
-    assert [str(table.schema.field(name).type) for name in COLUMNS] == [
-        "int64",
-        "double",
-        "string",
-        "bool",
-        "list<element: string>",
-        "string",
-    ]
-
-
-def test_values_of_several_kinds_are_texts(tmp_path):
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
+def test_values_of_several_kinds_are_texts():
+    pytest.importorskip("pandas")
     rows: list[dict[str, Any]] = [
         {"a": 1, "b": "x"},
         {"a": 2.5, "b": ["y", "z"]},
         {"a": None, "b": None},
         {"a": 3, "b": {"c": 1}},
     ]
-    write_parquet(tmp_path / "t.parquet", ["a", "b"], rows)
-    assert parquet.read_table(tmp_path / "t.parquet").to_pydict() == {
-        "a": [1.0, 2.5, None, 3.0],
-        "b": ["x", '["y", "z"]', None, '{"c": 1}'],
-    }
+    frame = data_frame(["a", "b"], rows)
+    assert frame["a"].dropna().tolist() == [1.0, 2.5, 3.0]
+    assert frame["b"].dropna().tolist() == ["x", '["y", "z"]', '{"c": 1}']
 
 
 def test_a_frame_keeps_whole_numbers_whole():
@@ -133,9 +112,6 @@ def test_no_rows_are_a_table_without_rows(tmp_path):
     assert (tmp_path / "t.csv").read_text(encoding="utf-8") == ",".join(
         COLUMNS
     ) + "\n"  # read with line ends of any kind
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
-    write_parquet(tmp_path / "t.parquet", COLUMNS, [])
-    assert parquet.read_table(tmp_path / "t.parquet").num_rows == 0
     pytest.importorskip("pandas")
     assert data_frame(COLUMNS, []).shape == (0, len(COLUMNS))
 
@@ -161,23 +137,7 @@ def test_where_nothing_can_be_written_is_told(tmp_path):
         write_csv(tmp_path / "none" / "t.csv", COLUMNS, ROWS)
 
 
-@pytest.mark.parametrize(
-    ("module", "use"),
-    [
-        ("pandas", lambda path: data_frame(COLUMNS, ROWS)),
-        ("pyarrow", lambda path: write_parquet(path, COLUMNS, ROWS)),
-        ("pyarrow", lambda path: check_parquet()),
-    ],
-)
-def test_what_is_not_installed_is_named(monkeypatch, tmp_path, module, use):
-    real = builtins.__import__
-
-    def importing(name, *given):
-        if name.partition(".")[0] == module:
-            raise ImportError(name)
-        return real(name, *given)
-
-    monkeypatch.setattr(builtins, "__import__", importing)
-    monkeypatch.delitem(sys.modules, module, raising=False)
+def test_without_pandas_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"oprag\[analysis\]"):
-        use(tmp_path / "t.parquet")
+        data_frame(COLUMNS, ROWS)

@@ -1,16 +1,20 @@
 """Figures: what is drawn is read back from them."""
 
-import builtins
-from io import BytesIO
+import re
+import subprocess
+import sys
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from oprag.compare.analysis.wording import difference_text
+from oprag.compare.plotting import plot_differences, svg_of
 from oprag.errors import MissingExtraError, OptionError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.analysis.test_curves import KS, PEAK, curve
 
-pytest.importorskip("matplotlib")
+mpl: Any = pytest.importorskip("matplotlib")
 
 
 def lines_of(figure) -> dict[str, Any]:
@@ -86,20 +90,63 @@ def test_scores_against_costs_with_the_front():
     assert list(lines["order=source"].get_ydata()) == [0.1, 0.2]
 
 
-def test_many_curves_have_their_legend_beside_them():
+def test_a_legend_stands_below_and_takes_no_room_from_the_curves():
     scores = {"a": 0.1, "b": 0.3}
     figure = frame(*(made(scores, k=k, variants=v, method="step_down") for k in (1, 2) for v in range(1, 9))).plot()
     assert figure.axes[0].get_legend() is None
     assert len(figure.legends[0].get_texts()) == 8
-    assert figure.get_figwidth() > 8
+    assert figure.get_figheight() > frame(*curve(PEAK)).plot().get_figheight()
+
+
+def hostile():
+    scores = {"a": 0.1, "b": 0.3}
+    names = ("$\\frac{", "_hidden", "x\x1b", "</svg><script>", "漢")
+    return frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in names)).plot()
 
 
 def test_names_are_no_formulas_of_matplotlib():
-    scores = {"a": 0.1, "b": 0.3}
-    hostile = frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in ("$\\frac{", "_hidden", "x\x1b")))
-    figure = hostile.plot()
-    figure.savefig(BytesIO())
-    assert len(figure.axes[0].get_legend().get_texts()) == 3
+    figure = hostile()
+    assert len(figure.legends[0].get_texts()) == 5
+
+
+def test_differences_have_their_names_and_figures_beside_them():
+    whole = frame(*curve(dict.fromkeys(KS, 0.5)), *curve(PEAK, seed=1, order="rank"))
+    pairs = whole.differences("order")
+    long = "a name that is so long that it needs more than the one line that others have"
+    rows = [("$k$, all", pairs[0].difference, True), *((long, one.difference, False) for one in pairs)]
+    figure = plot_differences(rows, label="rank minus source")
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts[0] == f"$k$, all: {difference_text(pairs[0].difference)}"
+    assert [text.splitlines()[-1] for text in texts[1:]] == [difference_text(one.difference) for one in pairs]
+    filled = [bar[0].get_markerfacecolor() != "white" for bar in figure.axes[0].containers]
+    assert filled == [one.significant for _, one, _ in rows]
+    assert True in filled
+    assert False in filled
+
+
+def test_svg_of_equal_figures_is_equal_and_of_others_has_other_ids():
+    first, again = (svg_of(frame(*curve(PEAK)).plot(), title="Peak") for _ in range(2))
+    other = svg_of(frame(*curve(PEAK)).plot(), title="Other")
+    assert first == again
+    ids = [set(re.findall(r' id="(.*?)"', svg)) for svg in (first, other)]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+    used = set(re.findall(r"#([a-z]\w{10}-\w+)", first))
+    assert used == ids[0]
+
+
+def test_svg_has_no_styles_and_names_as_text():
+    rc = dict(mpl.rcParams)
+    svg = svg_of(hostile(), title="<script>\u202e", description="&")
+    assert dict(mpl.rcParams) == rc
+    root = ET.fromstring(svg)
+    assert root.attrib["aria-label"] == "<script>\ufffd. &"
+    nodes = {node.tag.rpartition("}")[2] for node in root.iter()}
+    assert nodes == {"svg", "g", "path", "defs", "use", "clipPath", "rect", "text"}
+    assert not any(name == "style" or name.startswith("on") for node in root.iter() for name in node.attrib)
+    texts = {"".join(node.itertext()).strip() for node in root.iter() if node.tag.endswith("text")}
+    assert {"model=</svg><script> (flat)", "model=$\\frac{ (flat)", "model=漢 (flat)"} <= texts
+    assert len(svg) < 20_000
 
 
 @pytest.mark.parametrize(
@@ -125,13 +172,11 @@ def test_without_an_axis_of_numbers_there_is_no_curve():
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    real = builtins.__import__
-
-    def importing(name, *given):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *given)
-
-    monkeypatch.setattr(builtins, "__import__", importing)
-    with pytest.raises(MissingExtraError, match=r"oprag\[analysis\]"):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
         frame(*curve(PEAK)).plot()
+
+
+def test_matplotlib_is_loaded_when_something_is_drawn():
+    code = "import sys, oprag.compare, oprag.compare.results; print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

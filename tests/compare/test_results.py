@@ -116,9 +116,6 @@ def test_hostile_names_are_shown_as_text():
     assert "<script" not in hostile._repr_html_()
     assert "&lt;script&gt;" in hostile._repr_html_()
     assert not {"\x1b", "\u202e"} & set(repr(hostile) + hostile._repr_html_())
-    table = hostile.pivot("model", "k")
-    assert "<script" not in table._repr_html_()
-    assert "\x1b" not in str(table)
 
 
 def test_answers_are_those_of_the_file(ran):
@@ -176,11 +173,6 @@ def test_files_of_settings_and_answers(ran, tmp_path):
     failed = [row for row in answers if row["status"] == "failed"]
     assert len(failed) == 7
     assert all("no answer about did the comet" in row["message"] for row in failed)
-    parquet: Any = pytest.importorskip("pyarrow.parquet")
-    ran.to_parquet(tmp_path / "a.parquet", answers=True)
-    assert parquet.read_table(tmp_path / "a.parquet").column("answer").to_pylist() == [
-        row["answer"] for row in ran.answers()
-    ]
 
 
 def test_the_results_file_is_not_written_over(ran):
@@ -221,7 +213,7 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)
     assert read_csv(tmp_path / "a.csv") == []
-    for ask in (run.best, run.pareto, run.curves, run.plot, lambda: run.pivot("k", "order")):
+    for ask in (run.best, run.pareto, run.curves, run.plot):
         with pytest.raises(OptionError, match="has scores"):
             ask()
 
@@ -233,7 +225,6 @@ def test_one_cell_alone(tmp_path):
     assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
     (spot,) = run.curves("k", "evidence_coverage")
     assert spot.sweet_spot is None
-    assert run.pivot("k", "order", "evidence_coverage").texts() != [["–"]]
 
 
 def test_an_experiment_in_no_file_needs_a_path():
@@ -365,7 +356,6 @@ def test_money_is_a_cost_where_a_model_has_a_price():
     # Three tokens are written.
     assert run["money"] == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
     assert [row["k"] for row in run.pareto(cost="money")] == [10, 20]
-    assert run.pivot("k", "model", "money", value="mean").texts()[0] == ["0.040", "–"]
     assert "money" not in frame(*cells).columns
     with pytest.raises(OptionError, match=r"no setting with a score of token_f1 has money; .* no model prices"):
         frame(*cells).pareto(cost="money")
@@ -405,7 +395,6 @@ def test_contexts_without_a_model_are_no_answers_for_nothing():
     for cost in ("tokens", "calls"):
         with pytest.raises(OptionError, match=f"no setting with a score of evidence_coverage has {cost}"):
             alone.pareto(cost=cost)
-    assert both.pivot("method", "k", "tokens", value="mean").texts()[0] == ["–"] * 4
     assert [row["k"] for row in frame(*models).pareto()] == [90, 400]
 
 
@@ -464,8 +453,6 @@ def test_what_was_measured_has_columns(tmp_path):
         # Seconds are one figure wherever they are shown.
         only = run.where(method=row["method"])
         assert [one["seconds"] for one in only.pareto("token_f1", cost="seconds")] == [row["seconds"]]
-        ((cell,),) = [only.pivot("method", "data", "seconds", value="mean").cells.values()]
-        assert cell.summary.mean == pytest.approx(row["seconds"])
     run.to_csv(tmp_path / "t.csv", answers=True)
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))
@@ -480,19 +467,20 @@ def test_without_measurements_there_are_no_columns(tmp_path):
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
-    pq: Any = pytest.importorskip("pyarrow.parquet")
+def test_numbers_that_are_all_missing_are_numbers_in_a_frame(tmp_path, answers):
+    pytest.importorskip("pandas")
     path = write_experiment(tmp_path, 'method = "closed_book"', model())
-    run = compare(experiment_of(path), tmp_path / "r.db")
-    run.to_parquet(tmp_path / "t.parquet", answers=answers)
-    kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
-    assert kinds["context_tokens"] == "double"
-    assert kinds["method"] == "string"
-    if answers:
-        assert kinds["error"] == "string"
-    frame = run.to_pandas(answers=answers)
+    frame = compare(experiment_of(path), tmp_path / "r.db").to_pandas(answers=answers)
     assert frame["context_tokens"].dtype.kind == "f"
     assert frame["context_tokens"].isna().all()
+
+
+def test_a_frame_is_pivoted_by_pandas():
+    pytest.importorskip("pandas")
+    cells = [made({"a": score}, k=k, order=order) for k, order, score in ((1, "source", 0.1), (4, "rank", 0.5))]
+    table = frame(*cells).to_pandas().pivot_table("token_f1", "order", "k")
+    assert table.loc["rank", 4] == 0.5
+    assert table.isna().sum().sum() == 2
 
 
 def test_one_sample_of_scores_has_one_interval():
@@ -503,5 +491,4 @@ def test_one_sample_of_scores_has_one_interval():
     run = frame(made(zeros, order="source"), made(scores, order="rank"))
     summary = run.settings[1].scores["token_f1"]
     (pair,) = run.differences()
-    cell = run.pivot("order", "k", value="mean [interval]").cells["rank", None].summary
-    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high) == (cell.low, cell.high)
+    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high)

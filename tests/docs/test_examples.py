@@ -104,13 +104,12 @@ def test_plain_python_marks_gaps_and_sources():
 
 @pytest.mark.process
 def test_the_comparison_finds_equal_coverage_and_no_inversion_in_source_order():
-    coverage, inverted = (
-        {
-            name: [float(one) for one in values.split()]
-            for name, values in re.findall(r"^(\w+) +([\d. ]+)$", table, re.MULTILINE)
-        }
-        for table in output_of("compare_in_python").split("inverted_pairs,")
-    )
+    output = output_of("compare_in_python")
+    coverage: dict[str, list[float]] = {}
+    inverted: dict[str, list[float]] = {}
+    for order, *scores in re.findall(r"^(\w+) \d+ evidence_coverage=(.+) inverted_pairs=(.+)$", output, re.MULTILINE):
+        for table, score in zip((coverage, inverted), scores, strict=True):
+            table.setdefault(order, []).append(float(score))
     assert coverage["source"] == coverage["rank"] == coverage["random"]
     assert 0.1 < coverage["source"][0] < coverage["source"][1]
     assert inverted["source"] == [0, 0]

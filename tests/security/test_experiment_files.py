@@ -65,7 +65,6 @@ def check_refused(path, *words, kind: Any = ExperimentError):
     for command in (
         ["compare", str(path), "--plan"],
         ["compare", str(path), "--yes"],
-        ["report", str(path.with_name("r.db")), "--experiment", str(path)],
     ):
         result = CliRunner().invoke(app, command, input="y\ny\n")
         assert result.exit_code == 2
@@ -340,9 +339,8 @@ def test_a_python_file_without_an_experiment_is_one_line(tmp_path, monkeypatch, 
     (tmp_path / "failing.py").write_text("raise ValueError('no harbour here')")
     (tmp_path / "wrong.py").write_text("experiment = = 3")
     (tmp_path / "refused.py").write_text("from oprag.compare import Experiment\nExperiment(name='', data={}, grid={})")
-    for command in (["compare", given, "--plan"], ["report", "r.db", "--experiment", given]):
-        result = CliRunner().invoke(app, command)
-        assert result.exit_code == 2
-        assert words in result.stderr
-        assert len(result.stderr.splitlines()) == 1
+    result = CliRunner().invoke(app, ["compare", given, "--plan"])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
     assert not list(tmp_path.glob("*.db"))

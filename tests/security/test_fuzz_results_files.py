@@ -151,7 +151,6 @@ def _mutate_schema(connection, table, chance):
 def commands(folder, results, output):
     """Whatever reads a results file."""
     experiment = in_python(folder / "harbour.toml")
-    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment)
     yield lambda: oprag("report", results, "-o", output / "r.html")
     yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--csv", output / "t.csv", "--answers")
     yield lambda: oprag("compare", experiment, "--results", results, "--plan")

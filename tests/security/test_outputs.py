@@ -57,7 +57,6 @@ def outputs(folder, target):
     experiment = folder / "harbour.toml"
     yield oprag("compare", experiment, "--csv", target)
     yield oprag("compare", experiment, "--csv", target, "--answers")
-    yield oprag("compare", experiment, "--parquet", target)
     yield oprag("report", folder / "harbour.db", "-o", target)
     yield oprag("sweep", folder / "data" / "questions.jsonl", "--write-profile", target)
 
@@ -66,7 +65,6 @@ def outputs(folder, target):
     "content",
     [
         b"year,ships\n1850,3\n",
-        b"PAR1 and whatever",
         b"\xff\x00",
         b'"' * 200_000,
         b"format = 1\n[mine]\n",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,19 +98,11 @@ def compare(
             metavar="FILE", help="Also write the results to this CSV file, one row per setting.", rich_help_panel=OUTPUT
         ),
     ] = None,
-    parquet: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the results to this Parquet file, one row per setting.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
     answers: Annotated[
         bool,
         typer.Option(
             "--answers",
-            help="With --csv or --parquet: write one row per answer, with its text, instead of one per setting.",
+            help="With --csv: write one row per answer, with its text, instead of one per setting.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -162,13 +154,12 @@ def compare(
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
     minima = [minimum_of(one) for one in fail_under or ()]
-    files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with stdout_to_stderr():
         experiment, place = read_experiment(file, changes)
         experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         _check_metric(metric, experiment)
-        _check_files(files, place, path, *files_of(experiment.data), answers=answers, plan=plan)
+        _check_csv(csv, place, path, *files_of(experiment.data), answers=answers, plan=plan)
         _check_gate(profile, against, place, path)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed)
@@ -179,11 +170,11 @@ def compare(
     results = Results.open(path, experiment.name)
     metric = metric or (results.metric if results.ranking_metrics else None)
     metrics = None if as_json else [] if metric is None else [metric]
-    _compute_intervals(results, None if files or everything else metrics)
+    _compute_intervals(results, None if csv is not None or everything else metrics)
     pairs = _differences(results, compare_axis, metrics)
-    for kind, name in files.items():
-        {"CSV": results.to_csv, "Parquet": results.to_parquet}[kind](name, answers=answers)
-        print_status(f"{kind}: {name}")
+    if csv is not None:
+        results.to_csv(csv, answers=answers)
+        print_status(f"CSV: {csv}")
     if as_json:
         _print_json(results, planned, report, pairs)
     else:
@@ -223,23 +214,17 @@ def _check_metric(metric: str | None, experiment: Experiment) -> None:
         raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
-def _check_files(files: Mapping[str, str], *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
-    """Reject output files that cannot be written, before any model is called."""
-    if answers and not files:
-        raise OptionError("--answers requires an output file; add --csv or --parquet", answers)
-    if not files:
+def _check_csv(csv: str | None, *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
+    """Reject an output file that cannot be written, before any model is called."""
+    if csv is None:
+        if answers:
+            raise OptionError("--answers requires an output file; add --csv", answers)
         return
-    named = list(files.values())
     if plan:
-        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv and --parquet", named)
-    from oprag.compare.export import CSV, PARQUET, check_parquet
+        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv", csv)
+    from oprag.compare.export import CSV
 
-    if "Parquet" in files:
-        check_parquet()
-    for kind, name in files.items():
-        check_target(name, *read, kind={"CSV": CSV, "Parquet": PARQUET}[kind])
-    if len({Path(name).resolve() for name in named}) < len(named):
-        raise OptionError(f"--csv and --parquet must be different files, got {named[0]} for both", named)
+    check_target(csv, *read, kind=CSV)
 
 
 def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence[SettingDifference] | None) -> None:
@@ -316,7 +301,7 @@ def _print(
     elif pairs == [] and results.count_pairs(axis):
         print_status(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
     if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
-        show_settings(results, metric, pairs or ())
+        show_settings(results, metric, pairs or (), everything=everything)
         if metric in results.metrics:
             show_verdicts(results.verdicts(metric))
     if everything or metric is None:
@@ -324,6 +309,6 @@ def _print(
     if everything:
         show_section(differences.section(results, metric))
     else:
-        print_status("--all prints all metrics, differences and measurements; --json prints everything.")
+        print_status("--all prints all settings, metrics, differences and measurements; --json prints everything.")
     if measured:
         show_section(settings.measured(results, metric))

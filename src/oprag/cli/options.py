@@ -93,7 +93,7 @@ Everything = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Also print the report's tables: all metrics, all differences and all measurements.",
+        help="Print all settings, and the report's tables: all metrics, all differences and all measurements.",
         rich_help_panel=OUTPUT,
     ),
 ]

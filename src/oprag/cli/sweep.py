@@ -216,7 +216,7 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     from oprag.compare.analysis.verdicts import ORDER
     from oprag.compare.report import differences, settings
 
-    show_settings(found.points, found.metric, pairs)
+    show_settings(found.points, found.metric, pairs, everything=everything)
     # Only the verdict on order: the curves cover the token budget, and a sweep has no prices.
     show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
     if everything:

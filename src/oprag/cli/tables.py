@@ -12,9 +12,9 @@ from rich.table import Table as RichTable
 from oprag.cli.console import console
 from oprag.compare.analysis.curves import Curve
 from oprag.compare.analysis.differences import SettingDifference, single_baselines
-from oprag.compare.analysis.summary import MANY, SettingSummary
+from oprag.compare.analysis.summary import COUNTED, MANY, SettingSummary, ranked
 from oprag.compare.analysis.verdicts import Verdict
-from oprag.compare.analysis.wording import amount, counted, difference_text, money_text, named, printable
+from oprag.compare.analysis.wording import counted, difference_text, named
 from oprag.compare.report.page import Heading, Section, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS
@@ -29,7 +29,7 @@ __all__ = [
     "show_verdicts",
 ]
 
-_MAX_ROWS = 100
+_MAX_ROWS = 10  # of the table of settings
 _GAP = 2  # characters between two columns
 _NAME_WIDTH = 28  # characters of a name column before it is folded to make room for other columns
 
@@ -75,24 +75,35 @@ def curve_as_json(curve: Curve) -> dict[str, Any]:
     }
 
 
-def show_settings(results: Results, metric: str, pairs: Sequence[SettingDifference]) -> None:
-    """Print a row for each setting: its score, its difference from the baseline, and the cost per answer."""
-    settings = results.settings
+def show_settings(
+    results: Results, metric: str, pairs: Sequence[SettingDifference], *, everything: bool = False
+) -> None:
+    """Print a row for each setting, the highest score first: its score, its difference from the baseline, and its cost.
+
+    Args:
+        results: The settings.
+        metric: The main metric.
+        pairs: Differences along an axis.
+        everything: Whether to print all rows instead of the first ten.
+    """
+    settings = ranked(results.settings, metric)
     baselines = single_baselines(pairs)
     cost = results.usual_cost(metric)
-    columns = {"setting": [named(one.values, results.axes) or "the only setting" for one in settings]}
+    columns = {"setting": [results.label(one) for one in settings]}
     columns[metric] = [_mean(setting, metric) for setting in settings]
     if baselines:
-        columns["difference"] = [_difference(baselines.get(setting.number)) for setting in settings]
-    columns["tokens"] = [amount(setting.cost(cost)) for setting in settings]
+        columns[f"minus {named(pairs[0].baseline.values, [pairs[0].axis or ''])}"] = [
+            _difference(baselines.get(setting.number)) for setting in settings
+        ]
+    columns[cost.replace("_", " ")] = [setting.cost_text(cost) for setting in settings]
     if any("money" in setting.per_answer for setting in settings):
-        columns["money"] = [money_text(setting.cost("money")) for setting in settings]
+        columns["money"] = [setting.cost_text("money") for setting in settings]
     caption = f"{metric} of {counted(sum(_max_questions(settings, metric).values()), 'question')}"
-    if baselines:
-        caption += f"; differences from {pairs[0].axis}={printable(pairs[0].baseline_value)}"
     rows = list(zip(*columns.values(), strict=True))
-    _print_table(Table(caption, list(columns), rows, max_rows=_MAX_ROWS), split=False)
-    for line in _notes(results, metric, list(baselines.values()), cost):
+    _print_table(
+        Table(caption, list(columns), rows, max_rows=len(rows) if everything else _MAX_ROWS), split=False, more="--all"
+    )
+    for line in _notes(results, metric, list(baselines.values())):
         console().print(line)
 
 
@@ -116,8 +127,11 @@ def show_section(section: Section | None) -> None:
             console().print(safe(part.text))
 
 
-def _print_table(table: Table, *, split: bool = True) -> None:
-    """Print a table; with `split`, one too wide is printed as several, each repeating the name columns."""
+def _print_table(table: Table, *, split: bool = True, more: str = "--json") -> None:
+    """Print a table; with `split`, one too wide is printed as several, each repeating the name columns.
+
+    `more` is the option that prints all rows.
+    """
     out = console()
     out.print(safe(table.caption), style="bold")
     rows = table.rows[: table.max_rows]
@@ -138,7 +152,7 @@ def _print_table(table: Table, *, split: bool = True) -> None:
         for number in part:
             title = table.head[number]
             # Align differences left: some end with a star.
-            left_aligned = number in names or table.words or title.startswith("difference")
+            left_aligned = number in names or table.words or title.startswith("minus ")
             printed.add_column(
                 "\n".join(wrap(title, widths[number])),
                 justify="left" if left_aligned else "right",
@@ -149,10 +163,10 @@ def _print_table(table: Table, *, split: bool = True) -> None:
             printed.add_row(*(safe(row[number]) for number in part))
         out.print(printed)
     if table.more:
-        out.print(f"{table.more:,} more; --json prints all of them.")
+        out.print(f"{table.more:,} more; {more} prints all of them.")
 
 
-def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], cost: str) -> Iterator[str]:
+def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference]) -> Iterator[str]:
     """Yield notes on the table of settings."""
     if any(pair.difference.significant for pair in pairs):
         corrected = pairs[0].difference.comparisons
@@ -161,8 +175,8 @@ def _notes(results: Results, metric: str, pairs: Sequence[SettingDifference], co
             yield f"p is corrected for {corrected:,} comparisons; settings with equal scores count once."
     elif any(pair.difference.differing for pair in pairs):
         yield "No significant difference (none is marked *); this does not prove that the settings are equal."
-    if cost == "context_tokens":
-        yield "The column tokens counts the tokens of the context."
+    if any(setting.estimated for setting in results.settings):
+        yield COUNTED
     max_questions = _max_questions(results.settings, metric)
     scored = [setting for setting in results.settings if metric in setting.scores]
     summaries = [setting.scores[metric] for setting in scored]

@@ -1,4 +1,4 @@
-"""Export of rows as CSV, Parquet and pandas data frames."""
+"""Export of rows as CSV and pandas data frames."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from oprag.compare.db.text import storable
 from oprag.errors import MissingExtraError
-from oprag.files.writing import FileKind, begins_with, replacing_target
+from oprag.files.writing import FileKind, replacing_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CSV", "PARQUET", "check_parquet", "data_frame", "write_csv", "write_parquet"]
+__all__ = ["CSV", "data_frame", "write_csv"]
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -37,44 +37,14 @@ def _is_csv(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD).decode(errors="replace")
-        return _is_ours(next(csv.reader(io.StringIO(head)), []))
+        columns = next(csv.reader(io.StringIO(head)), [])
     except (OSError, csv.Error):
         return False
-
-
-def _is_parquet(path: Path) -> bool:
-    if not begins_with(path, b"PAR1"):
-        return False
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return _is_ours(pq.read_schema(path).names)
-    except (OSError, pa.ArrowException):
-        return False
-
-
-def _is_ours(columns: Collection[str]) -> bool:
     return any(names.issubset(columns) for names in _REQUIRED_COLUMNS)
 
 
 CSV = FileKind("a CSV table of oprag", _is_csv)
 """Files written by `write_csv`."""
-PARQUET = FileKind("a Parquet table of oprag", _is_parquet)
-"""Files written by `write_parquet`."""
-
-
-def check_parquet() -> None:
-    """Check that Parquet files can be written.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError("Parquet", "analysis") from error
-    assert pyarrow.parquet  # noqa: S101 - uses the import, which only checks that pyarrow is installed
 
 
 def write_csv(
@@ -102,33 +72,6 @@ def write_csv(
         for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
             writer.writerow([_cell(value, spreadsheet_safe=spreadsheet_safe) for value in line])
         text.detach()
-
-
-def write_parquet(
-    path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()
-) -> None:
-    """Write a Parquet file atomically; an existing file is replaced.
-
-    Args:
-        path: The path of the file.
-        columns: The column names.
-        rows: The rows.
-        numbers: Names of the numeric columns; needed for columns without any value.
-
-    Raises:
-        OptionError: The file cannot be written.
-        MissingExtraError: pyarrow is not installed.
-    """
-    check_parquet()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    by_column = _columns(columns, rows)
-    table = pa.table(
-        {name: pa.array(values, type=_type(values, number=name in numbers)) for name, values in by_column.items()}
-    )
-    with replacing_target(path) as file:
-        pq.write_table(table, file)
 
 
 def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()) -> pd.DataFrame:
@@ -195,12 +138,3 @@ def _plain(value: Any) -> Any:
     if kind in (list, tuple) and all(type(one) is str for one in value):
         return [_plain(one) for one in value]
     return storable(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _type(values: Sequence[Any], *, number: bool) -> Any:
-    """The Arrow type of a column without values; None for others, whose type pyarrow infers."""
-    import pyarrow as pa
-
-    if any(value is not None for value in values):
-        return None
-    return pa.float64() if number else pa.string()

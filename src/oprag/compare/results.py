@@ -16,7 +16,6 @@ from oprag.compare.analysis.best import Best, best_of, choose_economical, pareto
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
 from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, BoolArray, ResultMatrix, read_matrix
-from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
 from oprag.compare.analysis.profiles import profile_of, retrieval_of
 from oprag.compare.analysis.rows import (
     TEXTS,
@@ -29,8 +28,8 @@ from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_orde
 from oprag.compare.analysis.slices import Slice, slices_of
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
-from oprag.compare.analysis.wording import assignments, printable
-from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
+from oprag.compare.analysis.wording import assignments, name_of, printable
+from oprag.compare.export import CSV, data_frame, write_csv
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
@@ -222,6 +221,25 @@ class Results(Sequence[Mapping[str, Any]]):
         return tuple(varying_axes(self.settings)[0])
 
     @cached_property
+    def _axes_of_methods(self) -> dict[Any, tuple[str, ...]]:
+        """For each method, the varying axes in which settings of this method differ."""
+        found: dict[Any, list[SettingSummary]] = {}
+        for one in self.settings:
+            found.setdefault(one.values.get("method"), []).append(one)
+        return {
+            method: tuple(name for name in self.axes if name in ("method", *varying_axes(some)[0]))
+            for method, some in found.items()
+        }
+
+    def label(self, setting: SettingSummary) -> str:
+        """A short name of a setting that no other one has, such as "stuff, source, k=8": only what was varied.
+
+        Args:
+            setting: One of `settings`.
+        """
+        return name_of(setting.values, self._axes_of_methods[setting.values.get("method")])
+
+    @cached_property
     def fields(self) -> tuple[str, ...]:
         """The fields of the questions: those of the data, plus `evidence_spans` and `spread` if there is evidence."""
         return self.matrix.field_names
@@ -356,30 +374,6 @@ class Results(Sequence[Mapping[str, Any]]):
         front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
         return [self[points[place][0].number] for place in front]
 
-    def pivot(self, rows: str, columns: str, metric: str | None = None, *, value: str = PIVOT_VALUES[0]) -> Pivot:
-        """A pivot table of one axis by another.
-
-        If several settings share a table cell, the value of each question is the mean over these settings.
-
-        Args:
-            rows: The axis of the rows.
-            columns: The axis of the columns.
-            metric: A metric, or a cost such as "tokens", "money" or "seconds"; by default `Results.metric`.
-            value: The statistic over questions: "median ± sd", "mean [interval]", "mean", "median" or "n".
-
-        Raises:
-            OptionError: An axis, the metric or the value is unknown, or the metric was not measured.
-        """
-        check_axis(rows)
-        check_axis(columns)
-        if rows == columns:
-            raise OptionError(f"rows and columns must be different axes, got {describe(rows)} for both", columns)
-        metric = self.metric if metric is None else metric
-        if metric not in COSTS and metric not in self.metrics:
-            raise OptionError(f"unknown metric {metric!r}; use one of {', '.join((*self.metrics, *COSTS))}", metric)
-        self._check_measured(metric)
-        return pivot_of(self.matrix, rows=rows, columns=columns, metric=metric, value=value)
-
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
         """The curves along an axis, with their sweet spots; the settings of a curve differ only in this axis.
 
@@ -492,8 +486,9 @@ class Results(Sequence[Mapping[str, Any]]):
         """Plot the results as a matplotlib figure; `figure.savefig("curve.svg")` writes it to a file.
 
         Args:
-            kind: "curve" for scores along an axis: a line for each curve, with the interval of each point and a star
-                at the sweet spot. "pareto" for scores against a cost, with the Pareto front.
+            kind: "curve" for scores along an axis: a line for each curve, with a star at the sweet spot, and with the
+                interval of each point if there are at most four curves. "pareto" for scores against a cost, with the
+                Pareto front.
             metric: The metric; by default `Results.metric`.
             x: The numeric axis of the curves, or "context_tokens"; by default the first numeric axis in which settings
                 differ, k and token_budget before others.
@@ -552,6 +547,8 @@ class Results(Sequence[Mapping[str, Any]]):
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
         """A pandas data frame with a row for each setting.
 
+        `pivot_table` of the frame arranges scores or costs by two axes, and `to_parquet` writes it to a file.
+
         Args:
             answers: Whether to return a row for each answer instead.
 
@@ -569,7 +566,7 @@ class Results(Sequence[Mapping[str, Any]]):
             path: The path of the file; an existing file is only replaced if it is a table of oprag.
             answers: Whether to write a row for each answer instead of one for each setting.
             spreadsheet_safe: Whether to prefix an apostrophe to strings that a spreadsheet would evaluate as a formula
-                (strings that start with =, +, - or @, a tab or a line break). Parquet files are never changed.
+                (strings that start with =, +, - or @, a tab or a line break).
 
         Raises:
             OptionError: The file cannot be written.
@@ -577,21 +574,6 @@ class Results(Sequence[Mapping[str, Any]]):
         """
         columns, rows = self._exported(answers=answers)
         write_csv(check_target(path, self.path, kind=CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
-
-    def to_parquet(self, path: File, *, answers: bool = False) -> None:
-        """Write a Parquet file atomically.
-
-        Args:
-            path: The path of the file; an existing file is only replaced if it is a table of oprag.
-            answers: Whether to write a row for each answer instead of one for each setting.
-
-        Raises:
-            OptionError: The file cannot be written.
-            ResultsFileError: The results file is missing or corrupt.
-            MissingExtraError: pyarrow is not installed.
-        """
-        columns, rows = self._exported(answers=answers)
-        write_parquet(check_target(path, self.path, kind=PARQUET), columns, rows, numbers=self._numbers(columns))
 
     def __repr__(self) -> str:
         return "\n".join([self._caption(), *table(*self._table(), indent="")])

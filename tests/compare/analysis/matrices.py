@@ -32,6 +32,7 @@ def made(
     written: int = 3,
     context: int | None = None,
     scored: bool = True,
+    estimated: bool = False,
     measured: Mapping[str, Measurement] | None = None,
     **values: Any,
 ) -> Any:
@@ -43,6 +44,7 @@ def made(
         written=written,
         context=context,
         scored=scored,
+        estimated=estimated,
         measured=measured or {},
         values={**DEFAULTS, **values},
     )
@@ -94,6 +96,7 @@ def results_of(
                 input_tokens=cell.tokens,
                 output_tokens=cell.written,
                 cached_tokens=1,
+                estimated=cell.estimated,
                 embedded_tokens=5,
                 context_tokens=cell.context,
                 error="ModelError" if cell.scores[key] is None else None,

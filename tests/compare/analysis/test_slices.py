@@ -10,11 +10,11 @@ from tests.compare.analysis.matrices import made, results_of
 
 
 def matrix_of(apart, about, *, documents=None):
-    """Two orders, of which source is ahead by so much in each question."""
+    """Two orders, of which rank is ahead by so much in each question."""
     questions = [f"q{number}" for number in range(len(apart))]
     return results_of(
-        made(dict(zip(questions, (0.5 + one for one in apart), strict=True)), order="source"),
-        made(dict.fromkeys(questions, 0.5), order="rank"),
+        made(dict.fromkeys(questions, 0.5), order="source"),
+        made(dict(zip(questions, (0.5 + one for one in apart), strict=True)), order="rank"),
         about=dict(zip(questions, about, strict=True)),
         documents=documents,
     )
@@ -23,7 +23,8 @@ def matrix_of(apart, about, *, documents=None):
 def test_each_slice_has_the_difference_of_its_questions_and_the_contrast_with_the_others():
     matrix = matrix_of([0.3, 0.1, 0.0, -0.1], [{"spread": value} for value in (True, True, False, False)])
     found = slices_of(matrix, "spread", "token_f1")
-    assert [(one.value, one.questions, one.other) for one in found] == [(True, 2, "rank"), (False, 2, "rank")]
+    assert [(one.value, one.questions) for one in found] == [(True, 2), (False, 2)]
+    assert {(one.other, one.baseline) for one in found} == {("rank", "source")}
     assert [one.difference.mean for one in found] == pytest.approx([0.2, -0.05])
     assert [one.contrast.mean for one in found] == pytest.approx([0.25, -0.25])
     assert found[0].difference.comparisons == 2

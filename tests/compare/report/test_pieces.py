@@ -1,8 +1,6 @@
-"""Chunk maps, the two contexts of a question, the words of values, and charts of lengths."""
+"""Chunk maps and the words of values."""
 
 import re
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,58 +16,34 @@ from oprag.compare.analysis.wording import (
     named,
     value_text,
 )
-from oprag.compare.db.records import ChunkRecord
-from oprag.compare.report.contexts import CellName, DocumentLine, chosen, chunk_map
-from oprag.compare.report.lengths import length_chart
+from oprag.compare.report.questions import chunk_map
 from oprag.compare.stats.difference import paired_difference
-from tests.compare.analysis.matrices import made
-from tests.compare.analysis.test_curves import spots
 
 
-def box(path):
-    """Left end and width of each box of a path."""
-    return [(int(left), int(width)) for left, width in re.findall(r"M(\d+) [\d.]+h(\d+)v", path)]
+def boxes(svg, kind):
+    """Left end, top and width of each box of a map."""
+    (path,) = re.findall(rf'class="{kind}" d="(.*?)"', svg)
+    return [(int(left), float(top), int(width)) for left, top, width in re.findall(r"M(\d+) ([\d.]+)h(\d+)v", path)]
 
 
 def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
-    line = DocumentLine.of({("a", None): 600}, ["a"])
-    kept = [ChunkRecord("a", None, 300, 400, 1), ChunkRecord("a", None, 0, 100, 1)]
-    found = chunk_map(line, kept, [ChunkRecord("a", None, 500, 600, 1)], [("a", 320, 340)])
-    assert box(found.kept) == [(0, 100), (300, 100)]
-    assert box(found.dropped) == [(500, 100)]
-    assert box(found.gold) == [(320, 20)]
-    assert box(found.order) == [(300, 100), (0, 100)]
-    tops = [float(top) for top in re.findall(r"M\d+ ([\d.]+)h", found.order)]
+    svg = chunk_map([(300, 400), (0, 50), (50, 100)], [(320, 340)], 600)
+    strip, order = boxes(svg, "kept")[:2], boxes(svg, "kept")[2:]
+    assert strip == [(0, 0, 100), (300, 0, 100)]
+    assert [(left, width) for left, _, width in order] == [(300, 100), (0, 50), (50, 50)]
+    tops = [top for _, top, _ in order]
     assert tops == sorted(tops)
-    assert found.label.startswith("2 kept chunks in 600 characters")
-    assert "1 times the next chunk" in found.label
-
-
-def test_documents_and_pages_stand_behind_each_other_as_in_whole_texts():
-    line = DocumentLine.of({("a", None): 10, ("b", 1): 20, ("b", 2): 30}, ["b", "a"])
-    assert line.starts == {("b", 1): 0, ("b", 2): 22, ("b", None): 0, ("a", None): 54}
-    assert line.span(ChunkRecord("b", 2, 5, 9, 1)) == (27, 31)
-    assert line.span(ChunkRecord("a", None, 0, 10, 1)) == (54, 64)
-    assert line.span(ChunkRecord("c", None, 0, 10, 1)) is None
-    assert line.length == 64
+    assert [(left, width) for left, _, width in boxes(svg, "gold")] == [(320, 20)]
+    assert 'aria-label="3 chunks in the order of the context, which goes back 1 times"' in svg
 
 
 def test_a_map_of_nothing_is_empty():
-    for line in (DocumentLine.of({("a", None): 0}, ["a"]), DocumentLine.of({}, [])):
-        found = chunk_map(line, [], [], [])
-        assert (found.kept, found.dropped, found.gold, found.order) == ("", "", "", "")
+    svg = chunk_map([], [], 0)
+    assert boxes(svg, "kept") == boxes(svg, "gold") == []
 
 
-def test_of_contexts_those_with_scores_are_shown():
-    cells = [CellName(0, name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
-    answers: Any = {cell.key: SimpleNamespace(context=str(number)) for number, cell in enumerate(cells)}
-    scores = {"source": 0.3, "rank": 0.5}
-    assert [cell.key for cell in chosen(cells, answers, scores)] == ["source", "rank"]
-    assert [cell.key for cell in chosen(cells, answers, {"reverse_rank": -0.5, "rank": -4.0})] == [
-        "rank",
-        "reverse_rank",
-    ]
-    assert len(chosen(cells, answers, {})) == 2
+def test_a_map_of_many_chunks_is_small():
+    assert len(chunk_map([(start, start + 10) for start in range(0, 100_000, 10)], [], 100_000)) < 10_000
 
 
 def test_values_and_numbers_are_short():
@@ -95,10 +69,3 @@ def test_differences_money_and_lists_are_short():
     assert [money_text(value) for value in values] == shown
     assert [listed(["a", "b", "c"][:count]) for count in (0, 1, 2, 3)] == ["", "a", "a and b", "a, b and c"]
     assert name_of({"k": 4, "method": "stuff"}, ["order"]) == "stuff"
-
-
-def test_a_length_that_is_not_known_is_not_drawn():
-    (curve,) = spots(*(made({"a": 0.1 * number, "b": 0.2}, k=k) for number, k in enumerate((8, None, 64))))
-    figure = length_chart([curve], "token_f1", "")
-    assert figure.x == "k"
-    assert re.findall(r"k ([\d,]+)\n", figure.svg) == ["8", "64"]

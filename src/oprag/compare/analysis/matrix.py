@@ -66,7 +66,7 @@ MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
 """Measurements of an answer; CPU in percent is relative to one core."""
 COSTS = ("tokens", *COUNTS, "money", "seconds")
 """Costs of an answer; "tokens" is the sum of input and output tokens."""
-_NOT_METRICS = {*COSTS, *MEASURED}
+_NOT_METRICS = {*COSTS, *MEASURED, "estimated"}
 
 MAX_FIELDS = 50
 """Maximum number of fields per question; further ones are dropped."""
@@ -97,7 +97,8 @@ class ResultMatrix:
             documents only.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
         values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
-            value is missing. Model costs are NaN in a cell without a model.
+            value is missing. Model costs are NaN in a cell without a model. "estimated" is 1 where oprag counted the
+            tokens of an answer.
         notes: Notes on each answer, such as an empty reply.
         errors: Error class of each failed question.
         routes: Route of each answer, for methods with several routes.
@@ -285,7 +286,7 @@ def _costs(
     items = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
     models = [effective_values(cell.values).get("model") for cell in cells]
-    stored = (*COUNTS, *Measurement._fields)
+    stored = (*COUNTS, *Measurement._fields, "estimated")
     found = {name: np.full(shape, np.nan) for name in (*stored, "money")}
     for place, one in answers.items():
         for name in stored:
@@ -295,7 +296,7 @@ def _costs(
     own = [kind_of(str(cell.values.get("method"))).own for cell in cells]
     # A pipeline whose tokens are unknown has none; the number of its model calls is never known.
     unknown = np.array(own)[:, np.newaxis] & (found["input_tokens"] == 0)
-    for name in _MODEL_COUNTS:
+    for name in (*_MODEL_COUNTS, "estimated"):
         found[name][[model is None and not mine for model, mine in zip(models, own, strict=True)]] = np.nan
         found[name][unknown if name != "calls" else own] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]

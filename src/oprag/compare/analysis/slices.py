@@ -28,9 +28,10 @@ class Slice:
         field: Name of the field.
         value: Value of the field; for numbers with many values, a range in words.
         questions: Number of questions with this value.
-        other: Axis value that the first one, or source order, is compared with.
-        difference: First minus other, averaged for each question over all settings that differ only in the axis;
-            corrected for all slices of the field.
+        other: Axis value that is compared with the baseline.
+        baseline: The first value of the axis in the grid, or source order.
+        difference: Scores with `other` minus those with `baseline`, averaged for each question over all settings that
+            differ only in the axis; corrected for all slices of the field.
         contrast: The difference minus that of all other questions that have the field, with an interval but without a
             p-value, and not corrected for the number of slices. It is needed because a difference shown in one slice
             but not in another does not show that the slices differ. It has no mean if either side has no question.
@@ -40,6 +41,7 @@ class Slice:
     value: Any
     questions: int
     other: Any
+    baseline: Any
     difference: Difference
     contrast: Difference
 
@@ -72,8 +74,9 @@ def slices_of(
             value=value,
             questions=int(inside.sum()),
             other=one.value,
-            difference=difference,
-            contrast=_contrast(matrix, np.where(with_field, one.apart, np.nan), inside),
+            baseline=matrix.settings[one.pairs[0][0]].values[axis],
+            difference=-difference,
+            contrast=-_contrast(matrix, np.where(with_field, one.apart, np.nan), inside),
         )
         for (one, value, inside), difference in zip(parts, differences, strict=True)
     ]

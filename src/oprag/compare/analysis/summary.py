@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from statistics import fmean
@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, MEASURED, NOT_ASKED, ResultMatrix
-from oprag.compare.analysis.settings import Setting
+from oprag.compare.analysis.settings import Setting, by_data
+from oprag.compare.analysis.wording import amount, money_text
 from oprag.compare.stats.resampling import FloatArray
 from oprag.compare.stats.summary import Summary, summarise
 from oprag.methods.answering import CUT_SHORT, EMPTY
 
-__all__ = ["MANY", "PROBLEMS", "SettingSummary"]
+__all__ = ["COUNTED", "MANY", "PROBLEMS", "SettingSummary", "ranked"]
+
+COUNTED = "~ tokens counted by oprag, because the model did not report them for all answers."
+"""The meaning of the mark of `SettingSummary.cost_text`."""
 
 MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
@@ -154,6 +158,23 @@ class SettingSummary:
         known = self._all(name)
         return fmean(known) if known else None
 
+    def cost_text(self, name: str) -> str:
+        """Mean cost of an answer as text; "~" marks tokens that the model did not report, so that oprag counted them.
+
+        Args:
+            name: As in `cost`.
+        """
+        value = self.cost(name)
+        if name == "money":
+            return money_text(value)
+        counted = self.estimated and name in ("tokens", "input_tokens", "output_tokens")
+        return f"{'~' if counted and value is not None else ''}{amount(value)}"
+
+    @cached_property
+    def estimated(self) -> bool:
+        """Whether oprag counted the tokens of some answer, because the model did not report them."""
+        return any(self._all("estimated"))
+
     def _summary(self, name: str) -> Summary:
         matrix = self.matrix
         values = self.by_question(name)
@@ -192,3 +213,14 @@ class _Scores(Mapping[str, Summary]):
 
     def __len__(self) -> int:
         return len(self._metrics)
+
+
+def ranked(settings: Sequence[SettingSummary], metric: str) -> list[SettingSummary]:
+    """Settings by data set, the highest mean of a metric first; those without a score last."""
+    return [
+        one
+        for some in by_data(settings).values()
+        for one in sorted(
+            some, key=lambda one: -(one.scores[metric].mean or 0.0) if metric in one.scores else float("inf")
+        )
+    ]

@@ -8,16 +8,15 @@ from oprag.compare.analysis.effects import OrderEffect, order_effects
 from oprag.compare.analysis.settings import by_data, varying_axes
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.report.charts import forest_marks
-from oprag.compare.report.lengths import curve_groups, length_chart
-from oprag.compare.report.page import Forest, ForestRow, Part, Points, Section, Text, Verdicts
+from oprag.compare.plotting import plot_differences
+from oprag.compare.report.lengths import MAX_DATA_SETS, curve_groups, length_parts
+from oprag.compare.report.page import Figure, Part, Points, Section, Text, Verdicts
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import FEW_UNITS, Difference
+from oprag.compare.stats.difference import FEW_UNITS
 
-__all__ = ["forest_of", "section"]
+__all__ = ["section"]
 
-_MAX_DATA_SETS = 4
-_MAX_ROWS = 24
+_MAX_ROWS = 12
 
 
 def section(results: Results, metric: str | None) -> Section:
@@ -36,30 +35,21 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
     questions = list(dict.fromkeys(one.question for one in verdicts))
     yield Verdicts(
         [
-            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:_MAX_DATA_SETS]])
+            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:MAX_DATA_SETS]])
             for question in questions
             if (about := [one for one in verdicts if one.question == question])
         ]
     )
     sets = by_data([one for one in results.settings if metric in one.scores])
-    if len(sets) > _MAX_DATA_SETS:
-        yield Text(f"{len(sets) - _MAX_DATA_SETS:,} more data sets are in the sections below.", quiet=True)
+    if len(sets) > MAX_DATA_SETS:
+        yield Text(f"{len(sets) - MAX_DATA_SETS:,} more data sets are in the sections below.", quiet=True)
     groups = curve_groups(results, metric)
-    for data in list(sets)[:_MAX_DATA_SETS]:
-        where = f", {data}" if len(sets) > 1 else ""
-        effects = order_effects(
-            results.matrix,
-            metric,
-            data,
-            family=results.family(metric),
-        )
+    for data in list(sets)[:MAX_DATA_SETS]:
+        effects = order_effects(results.matrix, metric, data, family=results.family(metric))
         if any(effect.difference.differing for effect in effects):
-            yield _forest(effects, metric, where)
-        if matching := [some for some in groups if some[0].values["data"] == data]:
-            differ = varying_axes([some[0] for some in matching])[0]
-            yield length_chart(
-                matching[0], metric, named(matching[0][0].values, ["data", *differ] if where else differ)
-            )
+            yield _forest(effects, metric, f", {data}" if len(sets) > 1 else "")
+        if data in groups:
+            yield length_parts(results, groups[data][0])[0]
 
 
 def _about(results: Results, metric: str | None) -> str:
@@ -70,7 +60,7 @@ def _about(results: Results, metric: str | None) -> str:
         counted(len(results), "setting"),
         counted(sum(one.answered for one in results.settings), "answer"),
         f"main metric {metric}" if metric is not None else "",
-        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:_MAX_DATA_SETS])}" if models else "no model",
+        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:MAX_DATA_SETS])}" if models else "no model",
     ]
     return " · ".join(part for part in parts if part)
 
@@ -102,33 +92,23 @@ def _notes(results: Results, metric: str | None) -> Iterator[str]:
             yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
 
 
-def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Forest:
+def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Figure:
     # Omit pairs with equal scores on every question, and a single pair, which equals its pooled row.
     several = {one.order for one in effects if one.pooled and one.pairs > 1}
     single = [one for one in effects if not one.pooled and one.order in several]
     differ = varying_axes(single)[0]
-    tied = sum(one.difference.tied for one in single)
-    rows = [one for one in effects if one.pooled or (one.order in several and not one.difference.tied)]
-    shown = rows if len(rows) <= _MAX_ROWS else [one for one in rows if one.pooled]
+    rows = [one for one in effects if one.pooled or (one in single and not one.difference.tied)]
+    if len(rows) > _MAX_ROWS:
+        rows = [one for one in rows if one.pooled]
     names = [
-        f"{value_text(one.order)}{f', all {one.pairs:,}' if one.pairs > 1 else ''}"
+        f"{value_text(one.order)}{f', all {one.pairs:,} pairs' if one.pairs > 1 else ''}"
         if one.pooled
-        else named(one.values, differ)
-        for one in shown
+        else named({**one.values, "order": one.order}, differ)
+        for one in rows
     ]
-    caption = f"Each other order minus source order in {metric}{where}; filled if significant"
-    if len(shown) < len(rows):
-        caption += "; the table of differences lists each setting"
-    elif tied:
-        caption += f"; without {counted(tied, 'pair')} with equal scores on every question"
-    return forest_of([(name, -one.difference, one.pooled) for name, one in zip(names, shown, strict=True)], caption)
-
-
-def forest_of(rows: Sequence[tuple[str, Difference, bool]], caption: str) -> Forest:
-    """A forest plot of differences from source order; a row is a name, a difference, and whether it is pooled."""
-    pictures, axis = forest_marks([row[1:] for row in rows])
-    forest_rows = [
-        ForestRow(name, picture, difference_text(one), pooled)
-        for (name, one, pooled), picture in zip(rows, pictures, strict=True)
-    ]
-    return Forest(caption, forest_rows, axis)
+    told = [(name, -one.difference, one.pooled) for name, one in zip(names, rows, strict=True)]
+    return Figure(
+        plot_differences(told, label=f"{metric}, other order minus source order"),
+        f"Each other order minus source order{where}",
+        "; ".join(f"{name}: {difference_text(one)}" for name, one, _ in told),
+    )

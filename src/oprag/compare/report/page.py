@@ -8,23 +8,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oprag.compare.report.charts import CHART_STYLE
+from oprag.compare.plotting import svg_of
 from oprag.errors import MissingExtraError
 from oprag.text_table import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from matplotlib.figure import Figure as Plot
 
 __all__ = [
-    "SHADES",
     "Figure",
-    "Forest",
-    "ForestRow",
     "Heading",
     "Part",
     "Points",
@@ -39,10 +37,6 @@ __all__ = [
 ]
 
 _COMMAND = re.compile("`([^`\n]+)`")
-
-
-SHADES = 10
-"""The maximum shade that the style sheet defines."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +67,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table, which a reader can sort by any column.
 
     Attributes:
         caption: The caption.
@@ -81,9 +75,7 @@ class Table:
         rows: The cells; each row has one for each column.
         names: Number of columns at the left that are row headers.
         words: Whether the other cells contain text instead of numbers.
-        marked: The indexes of the rows to highlight.
         max_rows: Maximum number of rows to show; the number of the others is shown.
-        shades: Shade of each cell except row headers, from 0 to `SHADES`; None for no shade.
     """
 
     kind: ClassVar[str] = "table"
@@ -92,9 +84,7 @@ class Table:
     rows: Sequence[Sequence[str]] = field(repr=False)
     names: int = 1
     words: bool = False
-    marked: Collection[int] = ()
     max_rows: int = 60
-    shades: Sequence[Sequence[int | None]] = field(default=(), repr=False)
 
     @property
     def more(self) -> int:
@@ -104,34 +94,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its title, axis labels, and a legend of sample images and names."""
+    """A chart with its title."""
 
     kind: ClassVar[str] = "figure"
-    svg: str = field(repr=False)
+    plot: Plot = field(repr=False)
     title: str
-    x: str
-    y: str
-    legend: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    description: str = ""
 
-
-@dataclass(frozen=True)
-class ForestRow:
-    """A row of a forest plot: its name, the SVG of its interval, and the same as numbers."""
-
-    name: str
-    picture: str = field(repr=False)
-    figures: str
-    pooled: bool = False
-
-
-@dataclass(frozen=True)
-class Forest:
-    """A forest plot of differences from source order: a table with an SVG of each interval."""
-
-    kind: ClassVar[str] = "forest"
-    caption: str
-    rows: Sequence[ForestRow]
-    axis: str = field(repr=False)
+    @property
+    def svg(self) -> str:
+        """The chart as SVG."""
+        return svg_of(self.plot, title=self.title, description=self.description)
 
 
 @dataclass(frozen=True)
@@ -142,7 +115,7 @@ class Verdicts:
     questions: Sequence[tuple[str, Sequence[tuple[str, str]]]]
 
 
-Part = Text | Heading | Points | Table | Figure | Forest | Verdicts
+Part = Text | Heading | Points | Table | Figure | Verdicts
 
 
 @dataclass(frozen=True)
@@ -178,7 +151,7 @@ def render(template: str, **values: Any) -> str:
 
 def page(title: str, sections: Sequence[Section]) -> str:
     """The whole page; charts and section bodies are not escaped again."""
-    style, script = f"{_source('style.css')}{CHART_STYLE}", _source("script.js")
+    style, script = _source("style.css"), _source("script.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )

@@ -1,263 +1,197 @@
-"""Question by question: the question, the answer and scores of each setting, and two contexts side by side."""
+"""The questions that two settings answer most differently: both answers, and the chunk maps of both contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from math import isnan
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import ceil, floor, isnan
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any
 
-from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.analysis.wording import counted, name_of, score
+import numpy as np
+
+from oprag.compare.analysis.differences import axis_pairs
+from oprag.compare.analysis.matrix import ANSWERED
+from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.summary import SettingSummary, ranked
+from oprag.compare.analysis.wording import counted, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
-from oprag.compare.report.contexts import MAX_NAME_LENGTH, CellName, SizeLimits, Texts, chosen, sides_of, texts_of
-from oprag.compare.report.page import Part, Section, Text, render
+from oprag.compare.report.page import Section, Text, render
 from oprag.compare.results import Results
-from oprag.compare.running.replay import PromptReader, StoredPrompt
-from oprag.compare.spec.experiment import Experiment
-from oprag.errors import ExperimentError, MissingExtraError
 from oprag.masking import shown
-from oprag.text_table import one_line, shortened
+from oprag.text_table import escaped, one_line, shortened
 
-__all__ = ["section"]
+__all__ = ["chunk_map", "compared", "section"]
 
-_METRICS = 3
-_ROW = 150  # approximate bytes of a table row without the answer
-_CHUNK = 330  # approximate bytes of a chunk without its text
-_MAX_EVIDENCE, _MAX_FIELDS, _MAX_TEXT = 6, 10, 4_000
-_MAX_JUDGEMENT = 300
-# Characters: the maximum and minimum for all prompts of a context (shorter excerpts are useless), and for one call.
-_MAX_PROMPTS, _MIN_PROMPTS, _CALL = 12_000, 400, 600
+_MAX_QUESTIONS = 20
+_MAX_TEXT, _MAX_JUDGEMENT, _MAX_NAME = 2_000, 300, 200  # characters
+_WIDTH, _STRIP, _GOLD, _ORDER = 600, 14, 5, 64  # of a chunk map, in pixels
+_MAX_CHUNKS = 200  # lines of a chunk map
+_BETWEEN_PAGES = 2  # characters
+
+Span = tuple[int, int]
 
 
-def section(
-    results: Results, metric: str | None, experiment: Experiment | None, size: int, *, with_prompts: bool
-) -> Section | None:
-    """The questions, largest score differences first, up to `size` bytes; the number of the others is shown."""
-    answers = sum(setting.answered + setting.failed for setting in results.settings)
-    if not answers:
-        return None
-    with ExitStack() as stack:
-        reader = stack.enter_context(ResultsReader(results.path, results.experiment))
-        prompts = None if experiment is None else stack.enter_context(PromptReader(experiment, results.path))
-        texts = texts_of(None if prompts is None else prompts.resolved, [question.key for question in reader.questions])
-        shown_prompts = prompts if with_prompts else None
-        drill = _DrillDown(results, metric, texts, reader=reader, prompts=shown_prompts, size=size, answers=answers)
-        bodies = drill.bodies()
-        total = len(reader.questions)
-    parts: list[Part] = [
-        Text(
-            "Questions with the largest score differences come first. Where possible, the two contexts differ only in "
-            "order. The strip at the top of a chunk map shows the positions of the kept chunks in the documents; below "
-            "it are the gold evidence and a line for each chunk, in the order of the context."
-        )
+def section(results: Results, metric: str | None) -> Section | None:
+    """At most twenty questions, the largest differences between the compared settings of their data set first."""
+    pairs = {data: compared(results, metric, data) for data in by_data(results.settings)}
+    found = [
+        (-_size(metric, pair, place), place)
+        for place, question in enumerate(results.matrix.questions)
+        if (pair := pairs[question.data])
+        and (results.matrix.status[[one.setting.cells[0] for one in pair], place] >= ANSWERED).any()
     ]
-    parts += [Text(note, quiet=True) for note in (texts.lacking, drill.lacking) if note]
-    if len(bodies) < total:
-        parts.append(
-            Text(
-                f"{len(bodies):,} of {total:,} questions are shown, to limit the size of this page; "
-                "`oprag compare --csv FILE --answers` exports all answers."
-            )
-        )
-    return Section("questions", "Question by question", parts, render("questions.html", bodies=bodies))
+    if not found:
+        return None
+    with ResultsReader(results.path, results.experiment) as reader:
+        sides = _Sides(results, metric, reader, [setting for pair in pairs.values() for setting in pair])
+        shown_first = [place for _, place in sorted(found)[:_MAX_QUESTIONS]]
+        bodies = [sides.body(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
+    parts = [
+        Text(
+            f"{len(bodies):,} of {counted(len(found), 'question')}: those with the largest difference"
+            f"{f' in {metric}' if metric else ''} between the best setting and the one that it is compared with. A "
+            "chunk map shows where in the documents the chunks of a context are, the gold evidence, and a line for "
+            "each chunk in the order of the context."
+        ),
+        Text(
+            "`oprag compare --csv FILE --answers` exports all answers; `oprag.compare.prompts_of` returns the prompts "
+            "of an answer.",
+            quiet=True,
+        ),
+    ]
+    return Section("questions", "Where answers differ most", parts, "".join(bodies))
 
 
-class _AnswerRow(NamedTuple):
-    name: str
-    answer: str
-    note: str
-    judged: Sequence[str]
-    scores: Sequence[str]
-    tokens: str
+def compared(results: Results, metric: str | None, data: str) -> list[SettingSummary]:
+    """The best setting and one that differs from it in one axis (the order if possible), the baseline first."""
+    settings = [one for one in by_data(results.settings)[data] if one.answered or one.failed]
+    if metric is None or not any(metric in one.scores for one in settings):
+        return settings[:2]
+    best, *others = ranked([one for one in settings if metric in one.scores], metric)
+    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
+        for pair in axis_pairs(results.matrix, axis, data):
+            first, second = (results.settings[number] for number in pair)
+            apart = second.by_question(metric) - first.by_question(metric)
+            if best.number in pair and np.nan_to_num(apart).any():
+                return [first, second]
+    return [*others[:1], best]
 
 
-class _DrillDown:
-    """Renders the questions, with details shortened to fit the size of the page."""
+def _size(metric: str | None, pair: Sequence[SettingSummary], place: int) -> float:
+    """The score difference of a question; below 0 if it is unknown."""
+    scores = [float(one.by_question(metric)[place]) for one in pair] if metric else []
+    return abs(scores[1] - scores[0]) if len(scores) > 1 and not any(map(isnan, scores)) else -1.0
+
+
+class _Sides:
+    """Renders questions with the answers of two settings; of several seeds, the first."""
 
     def __init__(
-        self,
-        results: Results,
-        metric: str | None,
-        texts: Texts,
-        *,
-        reader: ResultsReader,
-        prompts: PromptReader | None,
-        size: int,
-        answers: int,
+        self, results: Results, metric: str | None, reader: ResultsReader, settings: Sequence[SettingSummary]
     ) -> None:
         self._results = results
         self._metric = metric
-        self._texts = texts
         self._reader = reader
-        self._prompts = prompts
-        self._size = size
-        self._judged: dict[tuple[int, int], list[tuple[str, str]]] = {}
+        places = {cell.key: place for place, cell in enumerate(reader.cells)}
+        self._cells = {one.number: places[results.matrix.cells[one.setting.cells[0]].key] for one in settings}
+        answers = reader.answers(sorted({*self._cells.values()}), longest=_MAX_TEXT)
+        self._answers = {(one.cell, one.question): one for one in answers}
+        self._judged: dict[tuple[int, int], list[str]] = {}
         for cell, question, name, reply in reader.judgements(_MAX_JUDGEMENT):
-            self._judged.setdefault((cell, question), []).append((name, one_line(reply)))
-        judged = sum(len(name) + len(reply) + 40 for some in self._judged.values() for name, reply in some)
-        count = len(reader.questions)
-        self._limits = _limits(max(0, size - judged), count, answers, with_prompts=prompts is not None)
-        self.lacking = ""
-        if prompts is not None and self._limits.prompts < _MIN_PROMPTS:
-            self._hide_prompts("there are too many answers for a page of limited size")
-        self._metrics = sorted(results.ranking_metrics, key=lambda name: name != metric)[:_METRICS]
-        self._cells = [*_named_cells(results)]
-        self._answers: list[dict[str, StoredAnswer]] = [{} for _ in range(count)]
-        for answer in reader.answers(longest=self._limits.answer):
-            self._answers[answer.question][reader.cells[answer.cell].key] = answer
+            self._judged.setdefault((cell, question), []).append(f"{name}: {one_line(reply)}")
 
-    def bodies(self) -> list[str]:
-        """The questions that fit, as HTML."""
-        found: list[str] = []
-        used = 0
-        for question in sorted(range(len(self._answers)), key=self._negative_score_range):
-            body = self._body(len(found) + 1, question)
-            used += len(body.encode())
-            if used > self._size:
-                break
-            found.append(body)
-        return found
-
-    def _scores(self, question: int) -> dict[str, float]:
-        """The score of each cell in the main metric."""
-        found = {cell.key: self._value(self._metric or "", cell, question) for cell in self._cells}
-        return {cell: value for cell, value in found.items() if value is not None}
-
-    def _value(self, name: str, cell: CellName, question: int) -> float | None:
-        values = self._results.matrix.values.get(name)
-        return None if values is None or isnan(value := values[cell.row, question]) else float(value)
-
-    def _row(self, cell: CellName, question: int, answer: StoredAnswer) -> _AnswerRow:
-        notes = [*([f"({answer.more:,} characters more)"] if answer.more else []), *answer.notes]
-        if answer.route:
-            notes.insert(0, f"route: {answer.route}")
-        failure = f"No answer. {answer.error}: {(answer.message or '')[: self._limits.answer]}"
-        text = failure if answer.failed else answer.text
-        scores = [score(self._value(metric, cell, question)) for metric in self._metrics]
-        # If no model was called, show the tokens of the context.
-        called = self._value("calls", cell, question)
-        tokens = self._value("tokens" if called else "context_tokens", cell, question) or 0.0
-        judged = [
-            f"{name} {score(self._value(name, cell, question))}: {reply}"
-            for name, reply in self._judged.get((answer.cell, answer.question), ())
+    def body(self, place: int, pair: Sequence[SettingSummary]) -> str:
+        """A question as HTML."""
+        question = self._results.matrix.questions[place]
+        sides = [
+            self._side(setting, question, answer, place)
+            for setting in pair
+            if (answer := self._answers.get((self._cells[setting.number], place))) is not None
         ]
-        return _AnswerRow(cell.name, text, "; ".join(notes), judged, scores, "–" if answer.error else f"{tokens:,.0f}")
+        name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
+        text = shortened(question.question, _MAX_TEXT)
+        return render("question.html", name=name, text=text, about=_about(question), sides=sides)
 
-    def _negative_score_range(self, question: int) -> float:
-        scores = self._scores(question).values()
-        return min(scores) - max(scores) if scores else 1.0
-
-    def _body(self, number: int, place: int) -> str:
-        answers, scores, question = self._answers[place], self._scores(place), self._reader.questions[place]
-        cells = [cell for cell in self._cells if cell.key in answers]
-        pair = [(cell, answers[cell.key], scores.get(cell.key)) for cell in chosen(cells, answers, scores)]
-        sides, texts = sides_of(number, question, pair, reader=self._reader, texts=self._texts, limits=self._limits)
-        prompts = [(cell.name, [*self._calls(cell, question)]) for cell, _, _ in pair]
-        shown = {
-            "text": shortened(question.question, _MAX_TEXT),
-            "summary": _summary(question, scores, self._metric),
-            "about": _about(question),
-            "cut": self._limits.answer if any(answer.more for answer in answers.values()) else 0,
-            "metrics": self._metrics,
-            "rows": [self._row(cell, place, answers[cell.key]) for cell in cells],
-            "sides": sides,
-            "texts": texts,
-            "prompts": prompts if any(calls for _, calls in prompts) else [],
+    def _side(
+        self, setting: SettingSummary, question: QuestionRecord, answer: StoredAnswer, place: int
+    ) -> Mapping[str, Any]:
+        failure = f"No answer. {answer.error}: {shortened(answer.message or '', _MAX_TEXT)}"
+        notes = [*answer.notes, *([f"{answer.more:,} characters more"] if answer.more else [])]
+        if self._metric is not None:
+            value = float(setting.by_question(self._metric)[place])
+            mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
+            notes.insert(0, f"{self._metric} {score(None if isnan(value) else value)}{mean}")
+        drawn, chunks = self._map(question, answer) if answer.context is not None else ("", "")
+        return {
+            "name": self._results.label(setting),
+            "answer": failure if answer.failed else answer.text,
+            "notes": "; ".join([*notes, *([chunks] if chunks else [])]),
+            "judged": self._judged.get((answer.cell, answer.question), ()),
+            "map": drawn,
         }
-        return render("question.html", number=number, question=shown)
 
-    def _calls(self, cell: CellName, question: QuestionRecord) -> Iterator[Mapping[str, Any]]:
-        """The prompts of an answer with their replies, shortened to fit."""
-        if self._prompts is None:
-            return
-        try:
-            calls = self._prompts.at(cell.key, question.key)
-        except (ExperimentError, MissingExtraError) as error:
-            self._hide_prompts(str(error))
-            return
-        limit = max(1, self._limits.prompts // _CALL)
-        available = self._limits.prompts // max(1, min(len(calls), limit))
-        for call in calls[:limit]:
-            yield _call(call, available)
-        if len(calls) > limit:
-            yield {"step": f"{counted(len(calls) - limit, 'call')} more", "messages": (), "reply": ""}
-
-    def _hide_prompts(self, why: str) -> None:
-        self._prompts = None
-        self.lacking = f"Prompts are not shown: {why}. `oprag.compare.prompts_of` returns the prompts of an answer."
+    def _map(self, question: QuestionRecord, answer: StoredAnswer) -> tuple[str, str]:
+        """The chunk map of an answer's context, and the number of its chunks."""
+        context = self._reader.context(answer.context or "")
+        starts: dict[tuple[str, int | None], int] = {}
+        length = 0
+        known = self._reader.document_ends(context.index_key)
+        for document in question.documents:
+            starts[document, None] = length
+            for page, end in sorted((page or 0, end) for (name, page), end in known.items() if name == document):
+                starts[document, page or None] = length
+                length += end + (_BETWEEN_PAGES if page else 0)
+        rows = [row for row, _, _ in context.kept]
+        chunks = self._reader.pieces(context.index_key, rows)
+        found = [chunks[row] for row in rows if row in chunks]
+        spans = [(start + one.start, start + one.end) for one in found for start in [starts[one.document, one.page]]]
+        gold = [(starts[name, None] + start, starts[name, None] + end) for name, start, end in question.evidence]
+        dropped = [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]
+        return chunk_map(spans, gold, length), ", ".join([counted(len(rows), "chunk"), *dropped])
 
 
-def _named_cells(results: Results) -> Iterator[CellName]:
-    """The cells, named by their setting, plus the seed and repeat if the setting has several."""
-    for setting in results.settings:
-        differ, _ = varying_axes([results.matrix.cells[row] for row in setting.setting.cells])
-        for row in setting.setting.cells:
-            cell = results.matrix.cells[row]
-            seeds = [f"{axis} {cell.values[axis]}" for axis in ("seed", "repeat") if axis in differ]
-            yield CellName(row, cell.key, ", ".join([name_of(setting.values, results.axes), *seeds]), setting.values)
+def chunk_map(chunks: Sequence[Span], gold: Iterable[Span], length: int) -> str:
+    """An SVG of the chunks of a context, in its order, and of the gold evidence, in so many characters."""
+    scale = _WIDTH / max(1, length)
+    merged: list[Span] = []
+    for left, right in sorted((floor(start * scale), ceil(end * scale)) for start, end in chunks):
+        if merged and left <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(right, merged[-1][1])
+        else:
+            merged.append((left, right))
+    step = _ORDER / max(1, len(chunks))
+    every = 1 + len(chunks) // _MAX_CHUNKS
+    top = _STRIP + _GOLD + 6
+    kept = [_box(left, 0, right - left, _STRIP) for left, right in merged]
+    kept += [
+        _box(start * scale, top + place * step, max(4.0, (end - start) * scale), max(1.0, min(4.0, step)))
+        for place, (start, end) in enumerate(chunks)
+        if place % every == 0
+    ]
+    evidence = [_box(start * scale, _STRIP + 2, max(2.0, (end - start) * scale), _GOLD) for start, end in gold]
+    backward = sum(one[0] > other[0] for one, other in pairwise(chunks))
+    label = f"{counted(len(chunks), 'chunk')} in the order of the context, which goes back {backward:,} times"
+    return (
+        f'<svg class="map" viewBox="0 0 {_WIDTH} 90" role="img" aria-label="{escaped(label)}">'
+        f'<path class="kept" d="{"".join(kept)}"/><path class="gold" d="{"".join(evidence)}"/></svg>'
+    )
 
 
-def _limits(size: int, questions: int, answers: int, *, with_prompts: bool) -> SizeLimits:
-    """How much to show of each question, given the size of all questions in bytes.
-
-    Answers are allocated first, then chunk texts and prompts share the rest.
-    """
-    available = size / max(1, questions)
-    rows = answers / max(1, questions)
-    cut = int(min(2_000, max(80, (0.7 * available / max(1, rows)) - _ROW)))
-    left = max(0.0, 0.95 * available - rows * (_ROW + min(cut, 160)))
-    side = left / 2 / (3 if with_prompts else 2)
-    chunks = int(min(40, max(3, side / _CHUNK)))
-    return SizeLimits(cut, chunks, int(min(1_500, side / chunks)), int(min(_MAX_PROMPTS, side)))
-
-
-def _call(call: StoredPrompt, available: int) -> Mapping[str, Any]:
-    reply = _without_middle(call.reply, available // 4)
-    per_message = (available - len(reply)) // max(1, len(call.messages))
-    messages = [(message.role, _without_middle(message.content, per_message)) for message in call.messages]
-    return {"step": call.step, "messages": messages, "reply": reply}
-
-
-def _without_middle(text: str, longest: int) -> str:
-    """Shorten a text in the middle, since the question is at the end of a prompt."""
-    if len(text) <= longest:
-        return text
-    half = longest // 2
-    return f"{text[:half]} [… {len(text) - 2 * half:,} characters …] {text[-half:]}"
-
-
-def _summary(question: QuestionRecord, scores: Mapping[str, float], metric: str | None) -> str:
-    name = f"{shown(question.data, MAX_NAME_LENGTH)}, {shown(question.name, MAX_NAME_LENGTH)}"
-    if not scores or metric is None:
-        return name
-    low, high = min(scores.values()), max(scores.values())
-    ends = score(low) if low == high else f"{score(low)} to {score(high)}"
-    return f"{name}: {metric} {ends}"
+def _box(left: float, top: float, width: float, height: float) -> str:
+    left = min(left, _WIDTH - width)
+    return f"M{left:.0f} {top:.3g}h{max(1, round(width))}v{height:.3g}h-{max(1, round(width))}z"
 
 
 def _about(question: QuestionRecord) -> list[tuple[str, str]]:
-    about: list[tuple[str, str]] = []
-    if question.answers:
-        about.append(("Gold answers" if len(question.answers) > 1 else "Gold answer", "\n".join(question.answers)))
-    if question.choices:
-        letters = zip(ascii_uppercase, question.choices, strict=False)
-        choices = [
+    letters = zip(ascii_uppercase, question.choices or (), strict=False)
+    texts = {
+        "Gold answer" if len(question.answers) == 1 else "Gold answers": question.answers,
+        "Choices": [
             f"{letter}. {choice}{' (correct)' if number == question.right_choice else ''}"
             for number, (letter, choice) in enumerate(letters)
-        ]
-        about.append(("Choices", "\n".join(choices)))
-    about.append(("Documents", "\n".join(shown(name, MAX_NAME_LENGTH) for name in question.documents)))
-    if question.evidence:
-        places = [
-            f"{shown(name, MAX_NAME_LENGTH)}, characters {start:,}–{end:,}"
-            for name, start, end in question.evidence[:_MAX_EVIDENCE]
-        ]
-        hidden = len(question.evidence) - len(places)
-        about.append(("Gold evidence", "\n".join([*places, *([f"and {hidden:,} more"] if hidden else [])])))
-    about += [
-        (shown(str(name), MAX_NAME_LENGTH), str(value)) for name, value in list(question.about.items())[:_MAX_FIELDS]
-    ]
-    return [(name, shortened(text, _MAX_TEXT)) for name, text in about]
+        ],
+        "Documents": [shown(name, _MAX_NAME) for name in question.documents],
+    }
+    return [(name, shortened("\n".join(some), _MAX_TEXT)) for name, some in texts.items() if some]

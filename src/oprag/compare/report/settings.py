@@ -8,67 +8,54 @@ from typing import Any
 from oprag.compare.analysis.best import best_of
 from oprag.compare.analysis.differences import SettingDifference, single_baselines
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.summary import MANY, PROBLEMS, SettingSummary
-from oprag.compare.analysis.wording import (
-    amount,
-    difference_text,
-    interval,
-    listed,
-    money_text,
-    name_of,
-    share,
-    spread,
-    value_text,
-)
+from oprag.compare.analysis.summary import COUNTED, MANY, PROBLEMS, SettingSummary, ranked
+from oprag.compare.analysis.wording import difference_text, interval, listed, named, share, spread
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
 
 __all__ = ["measured", "section"]
 
-_MAX_ROWS, _MAX_DATA_SETS = 400, 4
+_MAX_ROWS, _MAX_DATA_SETS = 1_000, 4
 _METRICS = 5  # columns of a table, to fit the width of a page
 _MEASURED = {"seconds": 3, "cpu_seconds": 3, "cpu_percent": 0, "peak_memory_mib": 0}
 """The measurements, with their decimals."""
-_USAGE = {
-    "calls": "calls",
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "context_tokens": "context tokens",
-}
+_USAGE = ("calls", "input_tokens", "output_tokens", "context_tokens")
 
 
 def section(results: Results, metric: str | None) -> Section | None:
-    """The tables of settings."""
+    """The tables of settings, each sorted by the main metric."""
     if not any(one.answered or one.failed for one in results.settings):
         return None
-    parts = [*_main(results, metric), *_notes(results, metric), *_others(results, metric), _usage(results)]
-    return Section("settings", "All settings", parts)
-
-
-def _main(results: Results, metric: str | None) -> Iterator[Part]:
     if metric is None:
-        return
-    settings = results.settings
+        parts: list[Part] = [*_others(results, results.settings, results.metrics)]
+        return Section("settings", "All settings", [*parts, _usage(results, results.settings)])
+    settings = ranked(results.settings, metric)
+    others = [name for name in results.metrics if name != metric]
+    parts = [_main(results, settings, metric), *_notes(results, metric), *_others(results, settings, others)]
+    return Section("settings", "All settings", [*parts, _usage(results, settings)])
+
+
+def _main(results: Results, settings: Sequence[SettingSummary], metric: str) -> Table:
     axis, baselines = _baselines(results, metric)
     cost = results.usual_cost(metric)
-    columns: dict[str, list[str]] = {metric: _scores(results, metric)}
+    columns: dict[str, list[str]] = {metric: _scores(settings, metric)}
     if baselines:
-        columns["difference"] = [_difference(baselines.get(one.number)) for one in settings]
-    columns[cost.replace("_", " ")] = [amount(one.cost(cost)) for one in settings]
+        first = next(iter(baselines.values())).baseline
+        columns[f"minus {named(first.values, [axis])}"] = [_difference(baselines.get(one.number)) for one in settings]
+    columns[cost.replace("_", " ")] = [one.cost_text(cost) for one in settings]
     if any(one.cost("money") is not None for one in settings):
-        columns["money"] = [money_text(one.cost("money")) for one in settings]
+        columns["money"] = [one.cost_text("money") for one in settings]
     for name, title in PROBLEMS.items():
         if any(counts := [getattr(one, name) for one in settings]):
             columns[title] = [
                 f"{count:,}{' !' if count > MANY * one.answered else ''}"
                 for one, count in zip(settings, counts, strict=True)
             ]
-    caption = f"{metric} with 95 % interval"
+    caption = f"{metric} with 95 % interval, highest first"
     if baselines:
-        first = next(iter(baselines.values())).baseline_value
-        caption += f"; differences are from the same setting with {axis} {value_text(first)}, * if significant"
+        caption += f"; the difference is from the setting that differs only in {axis}, * if significant"
     caption += f"; tokens{' and money' if 'money' in columns else ''} are means per answer"
-    yield _table(results, caption, columns, _highest(results, metric))
+    return _table(results, caption, settings, columns)
 
 
 def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, SettingDifference]]:
@@ -82,67 +69,57 @@ def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, Setting
 def _difference(one: SettingDifference | None) -> str:
     if one is None:
         return "–"
-    if one.difference.tied:
-        return "equal"
-    return difference_text(one.difference)
+    return "equal" if one.difference.tied else difference_text(one.difference)
 
 
-def _others(results: Results, metric: str | None) -> Iterator[Part]:
-    names = [name for name in results.metrics if name != metric]
+def _others(results: Results, settings: Sequence[SettingSummary], names: Sequence[str]) -> Iterator[Table]:
     for start in range(0, len(names), _METRICS):
         some = names[start : start + _METRICS]
-        yield _table(results, f"{listed(some)}, with 95 % intervals", {name: _scores(results, name) for name in some})
+        columns = {name: _scores(settings, name) for name in some}
+        yield _table(results, f"{listed(some)}, with 95 % intervals", settings, columns)
 
 
-def _usage(results: Results) -> Part:
-    settings = results.settings
+def _usage(results: Results, settings: Sequence[SettingSummary]) -> Table:
     columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
-    for name, title in _USAGE.items():
+    for name in _USAGE:
         if any(one.per_answer.get(name) for one in settings):
-            columns[title] = [amount(one.per_answer.get(name)) for one in settings]
+            columns[name.replace("_", " ")] = [one.cost_text(name) for one in settings]
     if any(one.routes for one in settings):
         columns["answered in the first step"] = [
             share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None) for one in settings
         ]
-    return _table(results, "Mean usage per answer", columns)
+    return _table(results, "Mean usage per answer", settings, columns)
 
 
-def _table(results: Results, caption: str, columns: Mapping[str, Sequence[str]], marked: Sequence[int] = ()) -> Table:
-    names = [name_of(one.values, results.axes) for one in results.settings]
-    rows = list(zip(names, *columns.values(), strict=True))
-    return Table(caption, ("setting", *columns), rows, marked=marked, max_rows=_MAX_ROWS)
+def _table(
+    results: Results, caption: str, settings: Sequence[SettingSummary], columns: Mapping[str, Sequence[str]]
+) -> Table:
+    names = [results.label(one) for one in settings]
+    return Table(caption, ("setting", *columns), list(zip(names, *columns.values(), strict=True)), max_rows=_MAX_ROWS)
 
 
-def _scores(results: Results, metric: str) -> list[str]:
+def _scores(settings: Sequence[SettingSummary], metric: str) -> list[str]:
     """Means with intervals, and the number of questions if other settings have more."""
     found: list[str] = []
     highest_n: dict[Any, int] = {}
-    for one in results.settings:
+    for one in settings:
         if (summary := one.scores.get(metric)) is not None:
             highest_n[one.values["data"]] = max(highest_n.get(one.values["data"], 0), summary.n)
-    for one in results.settings:
+    for one in settings:
         summary = one.scores.get(metric)
         fewer = summary is not None and (summary.n < highest_n[one.values["data"]] or one.lacks(metric))
         found.append(f"{interval(summary)} (n = {summary.n:,})" if summary is not None and fewer else interval(summary))
     return found
 
 
-def _highest(results: Results, metric: str) -> list[int]:
-    """The setting with the highest mean in each data set with several settings."""
-    found: list[int] = []
-    for settings in by_data(results.settings).values():
-        means = {one.number: one.scores[metric].mean or 0.0 for one in settings if metric in one.scores}
-        if len(means) > 1:
-            found.append(max(means, key=lambda number: means[number]))
-    return found
-
-
-def _notes(results: Results, metric: str | None) -> Iterator[Part]:
-    sets = {} if metric is None else by_data([one for one in results.settings if metric in one.scores])
+def _notes(results: Results, metric: str) -> Iterator[Part]:
+    sets = by_data([one for one in results.settings if metric in one.scores])
     for data, settings in list(sets.items())[:_MAX_DATA_SETS]:
-        if metric is not None and len(settings) > 1:
+        if len(settings) > 1:
             best = best_of(settings, metric, axes=results.axes, family=results.family(metric))
             yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
+    if any(one.estimated for one in results.settings):
+        yield Text(COUNTED, quiet=True)
     if any(one.doubtful for one in results.settings):
         yield Text(
             f"! marks settings with this problem in more than {MANY:.0%} of the answers, so their scores are not "
@@ -159,7 +136,7 @@ def measured(results: Results, _: str | None = None) -> Section | None:
         return None
     rows = [
         (
-            name_of(one.values, results.axes),
+            results.label(one),
             f"{one.measured:,} of {one.answered:,}",
             *(_spread(one, name, digits) for name, digits in _MEASURED.items()),
         )

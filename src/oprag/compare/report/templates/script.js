@@ -1,30 +1,26 @@
 "use strict";
-(() => {
-  const list = document.getElementById("question-list");
-  if (!list) return;
-  const all = [...list.children];
-  const label = document.createElement("label");
-  label.className = "find";
-  label.textContent = "Filter questions by words ";
-  const input = document.createElement("input");
-  input.type = "search";
-  const count = document.createElement("span");
-  count.className = "quiet";
-  count.setAttribute("role", "status");
-  label.append(input);
-  list.before(label, count);
-  let waiting = 0;
-  input.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => {
-      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
-      for (const one of all) {
-        const text = one.textContent.toLowerCase();
-        one.hidden = !words.every((word) => text.includes(word));
-        shown += one.hidden ? 0 : 1;
-      }
-      count.textContent = words.length ? `${shown} of ${all.length} questions` : "";
-    }, 200);
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.append(...head.childNodes);
+    head.append(button);
+    const key = (row) => {
+      const text = row.cells[column].textContent;
+      return [parseFloat(text.replace(/[,~]/g, "")), text];
+    };
+    button.addEventListener("click", () => {
+      const sign = head.getAttribute("aria-sort") === "descending" ? 1 : -1;
+      heads.forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
+      const rows = [...table.tBodies[0].rows].map((row) => [...key(row), row]);
+      rows.sort(([number, text], [other, otherText]) => {
+        if (Number.isNaN(number) || Number.isNaN(other)) {
+          return Number.isNaN(number) - Number.isNaN(other) || -sign * text.localeCompare(otherText);
+        }
+        return sign * (number - other);
+      });
+      table.tBodies[0].append(...rows.map((row) => row[2]));
+    });
   });
-})();
+}
