@@ -187,7 +187,8 @@ def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
     plan = make_plan(small, path)
     assert plan.calls == 2
     assert plan.stand_in == ("costly",)
-    assert "instead of costly" in plan.describe()
+    assert "costly: " in plan.describe()
+    assert "planned with the packaged embedder instead" in plan.describe()
     assert not path.exists()
 
 

@@ -113,7 +113,7 @@ def test_the_queries_run(folder):
 def test_the_file_with_every_key_is_read(tmp_path):
     write_data(tmp_path / "stories")
     (tmp_path / "all.toml").write_text(EVERYTHING, encoding="utf-8")
-    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores"}
+    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores", "methods"}
     experiment = Experiment.from_file(tmp_path / "all.toml")
     # The control has no order and no context; random has three seeds.
     assert len(experiment.grid_cells.cells) == 2 * (3 * 2 * (2 + 3) + 1)

@@ -163,10 +163,10 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, mon
         assert getattr(from_file, name) == getattr(in_python, name), name
 
 
-def test_the_file_above_has_every_key_but_stores_which_are_functions():
+def test_the_file_above_has_every_key_but_stores_and_methods_which_are_code():
     import tomllib
 
-    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores"}
+    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores", "methods"}
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
@@ -230,7 +230,7 @@ TABLES = {
     '[stores]\nmine = "a:b"': "stores.mine: a store of your own must be a function",
     '[stores.mine]\nuse = "a:b"': "pass it in Python, Experiment(stores=...), got ",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
-    "[prices.small]\ninput = 1\noutput = 1": "prices: unknown model 'small'",
+    "[prices.small]\ninput = 1\noutput = 1": "prices: unknown name 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
     "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number >= 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
@@ -292,7 +292,7 @@ def test_what_is_wrong_in_the_grid_is_told_before_anything_is_run(tmp_path, grid
 def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
     parts = {"name": 'name = "x"', "data": '[data.b]\npath = "data"', "grid": '[grid]\nmethod = "context_only"\nk = 1'}
     path = written(tmp_path, "\n".join(text for name, text in parts.items() if name != missing))
-    assert refusal(path).startswith(f"orders.toml: {missing} is missing; the fields are ")
+    assert refusal(path).startswith(f"orders.toml: {missing} is missing; ")
 
 
 def test_a_syntax_error_is_told_with_line_and_column(tmp_path):

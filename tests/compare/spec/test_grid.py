@@ -48,6 +48,7 @@ SENSIBLE = {
     "similarity_threshold": 0.5,
     "redundancy_threshold": 0.9,
     "min_chunks": 2,
+    "continuity": 0.3,
     "neighbors": 1,
     "stitch": False,
     "separator": "",
@@ -75,7 +76,6 @@ def test_every_option_is_an_axis_with_its_default():
     documented = {
         "count_tokens",
         "on_uncertain",
-        "continuity",
         "whole_source_tokens",
         "prompts",
         "condense",

@@ -293,9 +293,9 @@ def _costs(
             found[name][place] = getattr(one, name)
         if price := prices.get(models[place[0]]):
             found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
-    own = [kind_of(str(cell.values.get("method"))).own for cell in cells]
+    own = np.array([kind_of(str(cell.values.get("method"))).own for cell in cells], dtype=bool)
     # A pipeline whose tokens are unknown has none; the number of its model calls is never known.
-    unknown = np.array(own)[:, np.newaxis] & (found["input_tokens"] == 0)
+    unknown = own[:, np.newaxis] & (found["input_tokens"] == 0)
     for name in (*_MODEL_COUNTS, "estimated"):
         found[name][[model is None and not mine for model, mine in zip(models, own, strict=True)]] = np.nan
         found[name][unknown if name != "calls" else own] = np.nan
