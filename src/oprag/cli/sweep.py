@@ -46,7 +46,7 @@ def _format_names() -> tuple[str, ...]:
     return FORMATS
 
 
-@typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
+@typed_options("indexed", Indexing)
 def sweep(
     indexed: TypedOptions,
     data: Annotated[
