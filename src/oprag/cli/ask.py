@@ -37,7 +37,7 @@ __all__ = ["ask", "place_of", "show_answer", "stream_answer"]
 _LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 
-@typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
+@typed_options("options", ContextOptions)
 @typed_options("indexed", Indexing)
 @typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
 def ask(

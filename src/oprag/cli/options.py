@@ -135,28 +135,22 @@ class TypedOptions:
 
 
 def typed_options(
-    name: str,
-    kind: Any,
-    *,
-    defaults: Mapping[str, Any] | None = None,
-    without: Collection[str] = (),
+    name: str, kind: Any, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command-line option for every field of a dataclass to a command.
 
     Args:
         name: The command's parameter that receives the values, as `TypedOptions`.
         kind: The dataclass; each field's metadata contains its help text.
-        defaults: Defaults for this command; they replace those of the dataclass.
         without: Fields that get no option.
     """
-    changed = defaults or {}
     hints = typing.get_type_hints(kind)
     generated = [
         _parameter(
             field.name,
             hints[field.name],
             field.metadata["help"],
-            changed.get(field.name, field.default),
+            field.default,
             _PANELS.get(field.name, METHOD),
         )
         for field in fields(kind)
