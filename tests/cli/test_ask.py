@@ -319,12 +319,6 @@ def test_options_reach_the_context(book, model):
     assert re.search(r"<\d+>\n", model.prompts[0])
 
 
-def test_tokens_can_be_counted_as_the_embedder_counts(book):
-    (context,) = json_of(book, QUESTION, *SMALL, "--token-budget", 40, "--count-tokens", "local")["contexts"]
-    assert 0 < context["tokens"] <= 40
-    assert not context["tokens_are_approximate"]
-
-
 def test_tokens_can_be_counted_by_a_function_of_ones_own(book):
     options = ("--token-budget", 12, "--count-tokens", "tests.cli.provider:count_words")
     (context,) = json_of(book, QUESTION, *SMALL, *options)["contexts"]

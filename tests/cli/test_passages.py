@@ -77,14 +77,6 @@ def test_the_token_budget_holds(runner, book):
     assert {drop["reason"] for drop in data["dropped"]} == {"token_budget"}
 
 
-def test_options_reach_the_context(runner, book):
-    data = json_of(
-        runner, book, "How much does a crane of the harbour lift?", "--chunk-size", 24, "--k", 2,
-        "--gap", "[...]", "--separator", r"\n", "--header", "<{source} {start}>",
-    )  # fmt: skip
-    assert re.search(r"\n\[\.\.\.\]\n<.*book\.md \d+>\n", data["text"])
-
-
 def test_rank_order_and_seeded_random_order(runner, book):
     rank = [chunk["rank"] for chunk in json_of(runner, book, "crane", "--chunk-size", 12, "--order", "rank")["kept"]]
     assert rank == sorted(rank)
@@ -96,15 +88,6 @@ def test_rank_order_and_seeded_random_order(runner, book):
         for seed in (1, 1, 2)
     }
     assert len(orders) == 2
-
-
-def test_several_files_and_standard_input(runner, tmp_path):
-    first, second = tmp_path / "doc10.txt", tmp_path / "doc2.txt"
-    first.write_text(PARTS["bread"])
-    second.write_text(PARTS["comet"])
-    data = json_of(runner, first, second, first, "-", "crane", "--source-ranking", "name", input=PARTS["crane"])
-    sources = [passage["source"] for passage in data["passages"]]
-    assert sources == [str(second), str(first), "<stdin>"]
 
 
 def test_line_ends_and_a_byte_order_mark_do_not_move_offsets(runner, tmp_path):
@@ -187,12 +170,6 @@ def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(runner, book, name
     told = " ".join(result.stderr.replace("│", " ").split())
     # Of a few values the command line itself knows all.
     assert str(expected.value).split(", got")[0] in told or f"'{value}' is not one of" in told
-
-
-def test_a_budget_that_nothing_fits_is_an_error(runner, book):
-    result = runner.invoke(app, ["ask", str(book), "crane", "--token-budget", "2"])
-    assert result.exit_code == 2
-    assert "none of the" in result.stderr
 
 
 def test_unknown_positions_are_warned_about(runner, book):
