@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
 PAGES = {
     "assembly.md": ("imports", "assembly", "adapters", "search", "cold", "inversions"),
     "answering.md": ("overhead", "first_token", "concurrency"),
-    "thresholds.md": ("second_question", "redundancy", "thresholds", "coverage", "threshold_grid", "continuity"),
+    "thresholds.md": ("redundancy", "thresholds", "coverage", "threshold_grid", "continuity"),
     "comparing.md": ("harness", "sharing", "kills", "sweep", "html_report", "orders", "infinitebench_scores"),
 }
 TITLES = {

@@ -27,7 +27,6 @@
     ├── SourceWarning                       the source of chunks is unknown, or names only parts of a document
     ├── RetrievalWarning                    the retrieved chunks are fewer than requested, or not best first
     ├── ModelWarning                        model calls failed and were skipped
-    ├── IndexFileWarning                    a saved index cannot be used, or a new one cannot be saved
     ├── CacheWarning                        a vector cache cannot be used
     └── SerializationWarning                options that are functions were not saved
 
@@ -49,7 +48,6 @@ __all__ = [
     "EmbeddingError",
     "ExperimentError",
     "IndexFileError",
-    "IndexFileWarning",
     "InputFileError",
     "MissingExtraError",
     "MissingPositionError",
@@ -203,10 +201,6 @@ class RetrievalWarning(OpragWarning):
 
 class ModelWarning(OpragWarning):
     """Model calls failed and were skipped (`on_error="skip"`)."""
-
-
-class IndexFileWarning(OpragWarning):
-    """A saved index cannot be used and is rebuilt, or a new one cannot be saved."""
 
 
 class CacheWarning(OpragWarning):

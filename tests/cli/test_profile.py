@@ -40,13 +40,16 @@ def saved(tmp_path):
     return save
 
 
-def run(command, *arguments):
-    model = ("--model", "groq:cranes") if command == "ask" else ()
-    return CliRunner().invoke(app, [str(one) for one in (command, *arguments, "--chunk-size", "12", *model)])
+ANSWER = ("--model", "groq:cranes")
+PASSAGES = ()
 
 
-def json_of(command, *arguments):
-    result = run(command, *arguments, "--json")
+def run(model, *arguments):
+    return CliRunner().invoke(app, [str(one) for one in ("ask", *arguments, "--chunk-size", "12", *model)])
+
+
+def json_of(model, *arguments):
+    result = run(model, *arguments, "--json")
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
@@ -58,8 +61,8 @@ def ranks(context):
 def test_a_context_is_that_of_the_same_options(book, saved):
     path = saved(context={**ASSEMBLY, "separator": "\n---\n"})
     typed = ("--k", 3, "--token-budget", 10**9, "--order", "rank", "--gap", "[...]", "--separator", r"\n---\n")
-    ours = json_of("context", book, QUESTION, "--profile", path)
-    same = json_of("context", book, QUESTION, *typed)
+    ours = json_of(PASSAGES, book, QUESTION, "--profile", path)
+    same = json_of(PASSAGES, book, QUESTION, *typed)
     assert ours["text"] == same["text"]
     assert ranks(ours) == ranks(same) == [0, 1, 2]
     assert ours["tokens"] == len(ours["text"].split())
@@ -67,72 +70,72 @@ def test_a_context_is_that_of_the_same_options(book, saved):
 
 def test_a_text_of_a_profile_is_taken_as_it_is(book, saved):
     # On the command line these two characters stand for a line break.
-    assert r"\n" in json_of("context", book, QUESTION, "--profile", saved(context=ASSEMBLY))["text"]
+    assert r"\n" in json_of(PASSAGES, book, QUESTION, "--profile", saved(context=ASSEMBLY))["text"]
 
 
-@pytest.mark.parametrize("command", ["context", "ask", "map"])
-def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, command):
+@pytest.mark.parametrize("model_options", [PASSAGES, ANSWER])
+def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, model_options):
     path = saved(context={"k": 3, "order": "rank"})
-    data = json_of(command, book, QUESTION, "--profile", path, "--order", "source", "--k", 4)
-    context = data["contexts"][0] if command == "ask" else data
-    assert ranks(context) == ranks(json_of("context", book, QUESTION, "--k", 4))
+    data = json_of(model_options, book, QUESTION, "--profile", path, "--order", "source", "--k", 4)
+    context = data["contexts"][0] if model_options else data
+    assert ranks(context) == ranks(json_of(PASSAGES, book, QUESTION, "--k", 4))
     assert sorted(ranks(context)) == [0, 1, 2, 3] != ranks(context)
 
 
 def test_what_is_in_neither_is_as_by_default(book, saved):
     path = saved(context={"order": "rank"})
-    without = json_of("context", book, QUESTION, "--order", "rank")
-    assert json_of("context", book, QUESTION, "--profile", path) == without
+    without = json_of(PASSAGES, book, QUESTION, "--order", "rank")
+    assert json_of(PASSAGES, book, QUESTION, "--profile", path) == without
 
 
 def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
     method = {"method": "refine", "passage_tokens": 30, "prompts": {"instruction": "Say it in verse."}}
     path = saved(context={"k": 4, "count_tokens": "words"}, method=method)
-    data = json_of("ask", book, QUESTION, "--profile", path)
+    data = json_of(ANSWER, book, QUESTION, "--profile", path)
     assert data["method"] == "refine"
     assert {call["step"] for call in data["calls"]} == {"answer", "refine"}
     assert all("Say it in verse." in prompt for prompt in model.prompts)
-    assert json_of("ask", book, QUESTION, "--profile", path, "--method", "stuff")["method"] == "stuff"
+    assert json_of(ANSWER, book, QUESTION, "--profile", path, "--method", "stuff")["method"] == "stuff"
 
 
 def test_a_limit_that_there_is_not_is_not_put_there_by_the_model(book, saved):
     # Whatever the defaults of the model are, none of the chunks is left out.
     path = saved(context={"k": None, "token_budget": None})
-    (context,) = json_of("ask", book, QUESTION, "--profile", path)["contexts"]
+    (context,) = json_of(ANSWER, book, QUESTION, "--profile", path)["contexts"]
     assert context["dropped"] == []
 
 
 def test_a_context_is_shown_as_the_method_reads_it(book, saved):
     path = saved(context={"k": 2}, method={"cite": True})
-    result = run("context", book, QUESTION, "--profile", path, "--raw")
-    assert result.stdout.startswith("[1]")
-    assert "[2]" in result.stdout
+    text = json_of(PASSAGES, book, QUESTION, "--profile", path)["text"]
+    assert text.startswith("[1]")
+    assert "[2]" in text
 
 
 def test_a_counter_that_is_typed_stands_in_for_one_that_cannot_be_loaded(book, saved):
     path = saved(context={"count_tokens": "huggingface:/no/such/folder/tokenizer.json", "k": 2})
-    assert run("context", book, QUESTION, "--profile", path, "--count-tokens", "approximate").exit_code == 0
-    result = run("context", book, QUESTION, "--profile", path)
+    assert run(PASSAGES, book, QUESTION, "--profile", path, "--count-tokens", "approximate").exit_code == 0
+    result = run(PASSAGES, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert "Error: count_tokens: the tokenizer" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["context", "ask", "map"])
-def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, command):
+@pytest.mark.parametrize("model_options", [PASSAGES, ANSWER])
+def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, model_options):
     path = tmp_path / "mine.toml"
-    result = run(command, book, QUESTION, "--profile", path)
+    result = run(model_options, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert result.stderr == f"Error: cannot read the profile {path}: No such file or directory\n"
     path.write_text("format = 1\n[context]\nordr = 'rank'")
-    result = run(command, book, QUESTION, "--profile", path)
+    result = run(model_options, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert result.stderr == "Error: mine.toml: in [context]: unknown key 'ordr'; did you mean 'order'?\n"
 
 
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(book, saved):
     path = saved(context={"stitch": False})
-    result = run("ask", book, QUESTION, "--profile", path)
+    result = run(ANSWER, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert "stitch = false, but oprag ask always stitches the model's context" in result.stderr
-    assert run("ask", book, QUESTION, "--profile", path, "--cite").exit_code == 0
-    assert run("context", book, QUESTION, "--profile", path).exit_code == 0
+    assert run(ANSWER, book, QUESTION, "--profile", path, "--cite").exit_code == 0
+    assert run(PASSAGES, book, QUESTION, "--profile", path).exit_code == 0

@@ -38,12 +38,15 @@ def book(tmp_path):
     return path
 
 
-def run(command, *arguments):
-    return CliRunner().invoke(app, [command, *map(str, arguments)])
+MODEL = ("--model", "groq:cranes")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["ask", *map(str, arguments)])
 
 
 def json_of(*arguments):
-    result = run("context", *arguments, "--json")
+    result = run(*arguments, "--json")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     return json.loads(result.stdout)
@@ -79,15 +82,14 @@ def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
 
 
 def test_words_that_are_nowhere_find_nothing(book):
-    result = run("context", book, "quasar", "--search", "bm25")
+    result = run(book, "quasar", "--search", "bm25")
     assert result.exit_code == 0
     assert "0 chunks in 0 passages" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["context", "ask"])
 @pytest.mark.parametrize("search", ["sparse", "", "DENSE"])
-def test_an_unknown_search_is_refused(book, command, search):
-    result = run(command, book, QUESTION, "--search", search)
+def test_an_unknown_search_is_refused(book, search):
+    result = run(book, QUESTION, "--search", search)
     assert result.exit_code == 2
     assert f"'{search}' is not one of 'dense', 'bm25', 'hybrid'" in " ".join(result.stderr.replace("│", " ").split())
 
@@ -95,20 +97,20 @@ def test_an_unknown_search_is_refused(book, command, search):
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
 def test_an_answer_reads_what_the_search_found(book, search):
     arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--search", search, "--json")
-    result = run("ask", *arguments, "--model", "groq:cranes")
+    result = run(*arguments, *MODEL)
     assert result.exit_code == 0, result.output
     (context,) = json.loads(result.stdout)["contexts"]
-    expected = json.loads(run("context", *arguments).stdout)
+    expected = json.loads(run(*arguments).stdout)
     assert [one["span"] for one in context["kept"]] == [one["span"] for one in expected["kept"]]
 
 
 def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, embeddings):
-    options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, "--model", "groq:cranes")
-    result = run("ask", book, QUESTION, "--method", "map_rerank", "--rank-by", "cosine", *options)
+    options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, *MODEL)
+    result = run(book, QUESTION, "--method", "map_rerank", "--rank-by", "cosine", *options)
     assert result.exit_code == 0, result.output
     assert embeddings.questions
     embeddings.questions.clear()
-    assert run("ask", book, QUESTION, "--method", "stuff", *options).exit_code == 0
+    assert run(book, QUESTION, "--method", "stuff", *options).exit_code == 0
     assert embeddings.questions == []
 
 
@@ -155,48 +157,38 @@ def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
     ],
 )
 def test_a_wrong_splitter_is_refused(book, options, words):
-    check_refusal(run("context", book, QUESTION, *options), *words)
+    check_refusal(run(book, QUESTION, *options), *words)
 
 
 def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
-    check_refusal(run("context", book, QUESTION, "--splitter", "recursive"), "oprag[langchain]")
+    check_refusal(run(book, QUESTION, "--splitter", "recursive"), "oprag[langchain]")
 
 
 def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    check_refusal(run("context", book, QUESTION, "--search", "bm25"), "oprag[local]")
+    check_refusal(run(book, QUESTION, "--search", "bm25"), "oprag[local]")
 
 
 # Embeddings
 
 
-@pytest.mark.parametrize("command", ["context", "ask"])
-def test_embeddings_of_a_provider(book, embeddings, command):
+@pytest.mark.parametrize("model", [(), MODEL])
+def test_embeddings_of_a_provider(book, embeddings, model):
     options = ("--embeddings", "cohere:words", "--chunk-size", 30, "--k", 2)
-    result = run(command, book, QUESTION, *options, *(("--model", "groq:cranes") if command == "ask" else ()))
+    result = run(book, QUESTION, *options, *model)
     assert result.exit_code == 0, result.output
     assert "".join(embeddings.documents) == TEXT
     assert embeddings.questions == [QUESTION]
 
 
-@pytest.mark.parametrize("command", ["context", "ask", "map"])
-def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, command):
+@pytest.mark.parametrize("model", [(), MODEL])
+def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, model):
     options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--search", "hybrid")
-    result = run(command, book, QUESTION, *options, *(("--model", "groq:cranes") if command == "ask" else ()))
+    result = run(book, QUESTION, *options, *model)
     assert result.exit_code == 0, result.output
     assert embeddings.questions == [QUESTION]
     assert "".join(embeddings.documents) == TEXT
-
-
-def test_kept_vectors_of_a_provider_are_not_asked_for_again(book, embeddings, tmp_path):
-    options = (book, QUESTION, "--embeddings", "cohere:words", "--index-cache", tmp_path / "kept")
-    first = json_of(*options)
-    embeddings.documents.clear()
-    assert json_of(*options) == first
-    assert embeddings.documents == []
-    json_of(book, QUESTION, "--index-cache", tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
 @pytest.mark.parametrize(
@@ -213,7 +205,7 @@ def test_kept_vectors_of_a_provider_are_not_asked_for_again(book, embeddings, tm
 )
 def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
     monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
-    result = run("context", book, QUESTION, "--embeddings", name)
+    result = run(book, QUESTION, "--embeddings", name)
     check_refusal(result, *words)
     assert "http" not in result.stderr
 
@@ -227,15 +219,14 @@ def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
     ],
 )
 def test_embeddings_that_fail(book, name, words):
-    check_refusal(run("context", book, QUESTION, "--embeddings", name, "--chunk-size", 9999), *words, code=1)
+    check_refusal(run(book, QUESTION, "--embeddings", name, "--chunk-size", 9999), *words, code=1)
 
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
-    check_refusal(run("context", book, QUESTION, "--embeddings", "cohere:words"), "oprag[langchain]")
+    check_refusal(run(book, QUESTION, "--embeddings", "cohere:words"), "oprag[langchain]")
 
 
-@pytest.mark.parametrize("value", [{"embeddings": ""}, {"index_cache": "  "}])
-def test_options_are_checked_where_they_are_declared(value):
-    with pytest.raises(OptionError, match=next(iter(value))):
-        Indexing(**value)
+def test_options_are_checked_where_they_are_declared():
+    with pytest.raises(OptionError, match="embeddings must not be empty"):
+        Indexing(embeddings=" ")

@@ -41,6 +41,7 @@ ELSEWHERE = {
             "reference/experiment_file.md",
             "reference/methods.md",
             "reference/stores.md",
+            "tutorials/compare_your_chain.md",
             "tutorials/langchain.md",
             "tutorials/llama_index.md",
         )

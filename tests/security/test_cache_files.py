@@ -7,7 +7,6 @@ import io
 import json
 import os
 import sqlite3
-import stat
 import sys
 import tracemalloc
 import warnings
@@ -18,11 +17,8 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from typer.testing import CliRunner
 
-from oprag import CacheWarning, DocumentIndex, IndexFileError, IndexFileWarning, VectorCache
-from oprag.cli.app import app
-from oprag.cli.index_cache import cached_pages
+from oprag import CacheWarning, DocumentIndex, IndexFileError, VectorCache
 from oprag.embedding.cache import text_keys
 from oprag.embedding.vectors import embedded_together
 from oprag.langchain import OrderPreservingRetriever
@@ -34,149 +30,6 @@ if sys.platform != "win32":
     import resource
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions, links and pipes of Unix")
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs files of several users")
-
-SOMEBODY = 12345
-
-
-@pytest.fixture
-def book(tmp_path):
-    path = tmp_path / "book.txt"
-    path.write_text("The marsh was quiet. " * 40 + "We counted 12 cranes. " + "Reeds moved. " * 40, encoding="utf-8")
-    return path
-
-
-def ask(book, folder, *more):
-    """The answer of `oprag context` with an index cache, and what it warned about."""
-    arguments = [
-        "context",
-        str(book),
-        "How many cranes?",
-        "--index-cache",
-        str(folder),
-        "--search",
-        "bm25",
-        "--raw",
-        *more,
-    ]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "12 cranes" in result.stdout
-    return result.stderr
-
-
-def kept(folder):
-    (path,) = folder.iterdir()
-    return path
-
-
-def mode(path):
-    return stat.S_IMODE(path.lstat().st_mode)
-
-
-# --- the index cache of the command line ---
-
-
-def test_what_is_kept_can_be_read_by_its_user_alone(book, tmp_path):
-    old = os.umask(0)
-    try:
-        tmp_path.chmod(0o755)
-        ask(book, tmp_path / "kept")
-    finally:
-        os.umask(old)
-    assert mode(tmp_path / "kept") == 0o700
-    assert mode(kept(tmp_path / "kept")) == 0o600
-
-
-def test_a_file_that_others_could_read_becomes_private_and_one_that_they_could_write_is_made_anew(book, tmp_path):
-    ask(book, tmp_path / "kept")
-    path = kept(tmp_path / "kept")
-    path.chmod(0o644)
-    assert ask(book, tmp_path / "kept") == ""
-    assert mode(path) == 0o600
-    path.chmod(0o666)
-    assert "other users can write to it" in ask(book, tmp_path / "kept")
-    assert mode(path) == 0o600
-
-
-def test_an_index_of_one_file_is_not_believed_for_another(book, tmp_path):
-    ask(book, tmp_path / "kept")
-    path = kept(tmp_path / "kept")
-    other = path.read_bytes()
-    book.write_text(book.read_text().replace("12 cranes", "12 cranes and 3 swans"))
-    path.unlink()
-    ask(book, tmp_path / "kept")
-    kept(tmp_path / "kept").write_bytes(other)
-    assert "cannot use the cached file, rebuilding it: " in ask(book, tmp_path / "kept")
-    assert ask(book, tmp_path / "kept") == ""
-
-
-def test_a_planted_link_is_not_followed_and_its_target_keeps_its_content(book, tmp_path):
-    folder, victim = tmp_path / "kept", tmp_path / "victim"
-    ask(book, folder)
-    path = kept(folder)
-    path.rename(victim)
-    content = victim.read_bytes()
-    path.symlink_to(victim)
-    assert "it is a symbolic link" in ask(book, folder)
-    assert not path.is_symlink()
-    assert victim.read_bytes() == content
-
-
-def test_a_planted_pipe_or_folder_does_not_hang(book, tmp_path):
-    ask(book, tmp_path / "kept")
-    path = kept(tmp_path / "kept")
-    path.unlink()
-    os.mkfifo(path)
-    assert "it is not a regular file" in ask(book, tmp_path / "kept")
-    assert path.is_file()
-    path.unlink()
-    path.mkdir()
-    assert "it is a folder" in ask(book, tmp_path / "kept")
-
-
-@as_root
-def test_a_file_of_another_user_is_not_read(book, tmp_path):
-    ask(book, tmp_path / "kept")
-    os.chown(kept(tmp_path / "kept"), SOMEBODY, SOMEBODY)
-    assert "it belongs to another user" in ask(book, tmp_path / "kept")
-    assert ask(book, tmp_path / "kept") == ""
-    assert kept(tmp_path / "kept").stat().st_uid == os.geteuid()
-
-
-def test_a_file_that_has_a_second_name_stays_readable(book, tmp_path):
-    ask(book, tmp_path / "kept")
-    path, public = kept(tmp_path / "kept"), tmp_path / "public"
-    path.rename(public)
-    public.chmod(0o644)
-    os.link(public, path)
-    ask(book, tmp_path / "kept")
-    assert mode(public) == 0o644
-
-
-def test_pages_of_one_pdf_are_not_believed_for_another(tmp_path):
-    cached_pages(tmp_path, b"one", lambda: ["one"])
-    path = kept(tmp_path)
-    cached_pages(tmp_path, b"two", lambda: ["two"])
-    (other,) = set(tmp_path.iterdir()) - {path}
-    path.replace(other)
-    with pytest.warns(IndexFileWarning, match="it contains the pages of another PDF file"):
-        assert cached_pages(tmp_path, b"two", lambda: ["two"]) == ["two"]
-
-
-def test_forgetting_deletes_what_is_kept_and_nothing_else(book, tmp_path):
-    folder, victim = tmp_path / "kept", tmp_path / "victim"
-    ask(book, folder)
-    first = kept(folder)
-    victim.write_text("theirs")
-    (folder / "notes.txt").write_text("mine")
-    (folder / f"{'0' * 32}.oprag-pages").symlink_to(victim)
-    book.write_text(book.read_text().replace("quiet", "still"))
-    assert ask(book, folder, "--clear-index-cache") == ""
-    assert not first.exists()
-    assert sorted(path.suffix for path in folder.iterdir()) == [".oprag-index", ".txt"]
-    assert victim.read_text() == "theirs"
-
 
 # --- a saved index that somebody sends ---
 

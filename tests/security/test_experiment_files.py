@@ -92,8 +92,8 @@ REFUSED = {
         "embedders", 'use = "subprocess:getoutput"\ncmd = "touch ran"'
     ): "embedders.x must be local or PROVIDER:MODEL",
     table("embedders", 'use = "groq:embed"'): "embedders.x must be local or PROVIDER:MODEL",
-    table("stores", 'use = "os:system"'): "stores.x: a store must be a function",
-    '[stores]\nx = "evil:make"': "stores.x: a store must be a function",
+    table("stores", 'use = "os:system"'): "stores.x: a store of your own must be a function",
+    '[stores]\nx = "evil:make"': "stores.x: a store of your own must be a function",
     # Weights and code of models, from files or the hub.
     table("models", 'use = "transformers:gpt2"'): "models.x must be local or PROVIDER:MODEL",
     table("models", 'use = "gguf:model.gguf"'): "models.x must be local or PROVIDER:MODEL",

@@ -12,9 +12,7 @@ from oprag.cli.ask import ask
 from oprag.cli.check import check
 from oprag.cli.compare import compare
 from oprag.cli.console import errors_on_one_line
-from oprag.cli.context import context
 from oprag.cli.demo import demo
-from oprag.cli.map import map_
 from oprag.cli.report import report
 from oprag.cli.sweep import sweep
 
@@ -39,8 +37,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command(rich_help_panel=_DOCUMENTS)(context)
-app.command("map", rich_help_panel=_DOCUMENTS)(map_)
 app.command(rich_help_panel=_DOCUMENTS)(ask)
 app.command(rich_help_panel=_DOCUMENTS)(check)
 app.command(rich_help_panel=_DOCUMENTS)(demo)

@@ -1,4 +1,4 @@
-"""The command `oprag ask`: answers a question about files."""
+"""The command `oprag ask`: prints the passages of files for a question, or answers it from them."""
 
 from __future__ import annotations
 
@@ -7,67 +7,60 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
-from oprag.chunk import counted
+from oprag.assembly.stitch import Passage
+from oprag.chunk import Span, counted
 from oprag.cli.console import NAME_WIDTH, console, echo_json, print_status
-from oprag.cli.context import characters_of
-from oprag.cli.index import Sources, index_sources, read_sources
-from oprag.cli.options import (
-    METHOD,
-    MODEL,
-    AsJson,
-    Explain,
-    Files,
-    Indexing,
-    ProfilePath,
-    Question,
-    TypedOptions,
-    profile_for_answers,
-    typed_options,
-)
+from oprag.cli.index import Sources, embeddings_of, index_sources, read_sources, retriever_of
+from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.providers.provider_embedder import embedder_of
-from oprag.embedding.embedder import DualEncoder
-from oprag.errors import MissingExtraError, OptionError
+from oprag.context import Context
+from oprag.errors import OptionError
 from oprag.masking import safe, shown
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
+from oprag.profile import Profile, check_stitching, read_profile
 from oprag.text_table import one_line
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
 
-__all__ = ["ask", "show_answer", "stream_answer"]
+__all__ = ["ask", "place_of", "show_answer", "stream_answer"]
 
 # Small, because the packaged model reads only a few hundred tokens per second on two cores.
 _LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 
-@typed_options("options", ContextOptions, defaults={"k": None, "token_budget": None})
+@typed_options("options", ContextOptions)
 @typed_options("indexed", Indexing)
 @typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
 def ask(
     options: TypedOptions,
     indexed: TypedOptions,
     how: TypedOptions,
-    files: Files,
-    question: Question,
-    profile: ProfilePath = None,
+    files: Annotated[
+        list[str], typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input.")
+    ],
+    question: Annotated[str, typer.Argument(help="The question.")],
+    profile: Annotated[
+        str | None, typer.Option(help="A profile, such as oprag.toml; command-line options take precedence over it.")
+    ] = None,
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini, or "
-            f"{LOCAL} (a very small packaged model). Default limits: k {OP_RAG_16K['k']} and token_budget "
-            f"{OP_RAG_16K['token_budget']:,}; with {LOCAL}, {_LOCAL_DEFAULTS['k']} and "
-            f"{_LOCAL_DEFAULTS['token_budget']:,}.",
+            help="The model that answers: PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini, "
+            f"or {LOCAL} (a very small packaged model). Without a model, the passages are printed. Default limits: k "
+            f"{OP_RAG_16K['k']} and token_budget {OP_RAG_16K['token_budget']:,}; with {LOCAL}, {_LOCAL_DEFAULTS['k']} "
+            f"and {_LOCAL_DEFAULTS['token_budget']:,}.",
             rich_help_panel=MODEL,
         ),
-    ] = LOCAL,
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option(help="Base URL of the server, instead of the provider's.", rich_help_panel=MODEL)
     ] = None,
@@ -88,46 +81,104 @@ def ask(
         typer.Option(help="An answer to choose from; repeat the option for each choice.", rich_help_panel=METHOD),
     ] = None,
     as_json: AsJson = False,
-    explain: Explain = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Also explain the context: which chunks were kept, which were dropped and why.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
 ) -> None:
-    """Answer a QUESTION about FILES, from their passages in document order."""
+    """Print the passages of FILES for a QUESTION in document order, or with --model, answer it from them.
+
+    The options of the method and of the model require --model.
+    """
     check_question(question)
-    methods = [] if compare is None else [name.strip() for name in compare.split(",")]
+    model_settings = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens}
+    if model is None:
+        _check_for_answers_only(how, {**model_settings, "compare": compare, "choice": choice or None})
     if model == LOCAL and base_url is not None:
         raise OptionError(
             f"--base-url requires --model PROVIDER:MODEL, got --model {LOCAL}; set --model or remove --base-url",
             base_url,
         )
+    settings = Profile() if profile is None else read_profile(profile)
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
-    settings = profile_for_answers(profile, options, how)
     context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
     indexing = indexed.value()
-    sources = read_sources(files, indexing)
+    if model is None:
+        # As the profile's method would read it.
+        context_options = settings.as_method_options().numbered(context_options)
+        retriever = retriever_of(index_sources(read_sources(files), indexing), context_options, indexing)
+        context = retriever.get_context(question, context_options=replace(context_options, k=retriever.k))
+        _show_context(question, context, as_json=as_json, explain=explain)
+        return
+    given = {name: typed.typed[name] for typed in (options, how) for name in typed.given}
+    check_stitching(settings, profile or "", given, "oprag ask")
+    methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     chain = _make_chain(
-        sources,
+        read_sources(files),
         context_options,
         how.keywords(settings.method),
         model=model,
-        model_settings={"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens},
+        model_settings=model_settings,
         indexing=indexing,
         methods=methods,
     )
     if compare is not None:
-        comparison = chain.compare(question, methods, choices=choice or ())
-        if as_json:
-            echo_json([answer.to_dict() for answer in comparison])
-            return
-        _show_comparison(comparison)
-        for answer in comparison if explain else ():
-            typer.echo(f"\n{answer.explain()}")
-        return
-    if as_json:
+        _show_comparison(chain.compare(question, methods, choices=choice or ()), as_json=as_json, explain=explain)
+    elif as_json:
         echo_json(chain.answer(question, choices=choice or ()).to_dict())
+    else:
+        answer = stream_answer(chain, question, choice or ())
+        show_answer(answer)
+        if explain:
+            typer.echo(f"\n{answer.explain()}")
+
+
+def _check_for_answers_only(how: TypedOptions, others: Mapping[str, Any]) -> None:
+    """Reject options that have no effect without a model."""
+    given = [*sorted(how.given), *(name for name, value in others.items() if value is not None)]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
+
+
+def _show_context(question: str, context: Context, *, as_json: bool, explain: bool) -> None:
+    """Print the passages in order, each below its source and character span."""
+    if as_json:
+        echo_json({"question": question, **context.to_dict()})
         return
-    answer = stream_answer(chain, question, choice or ())
-    show_answer(answer)
+    out = console()
+    for number, passage in enumerate(context.passages, 1):
+        out.print(f"── {number}  {place_of(passage)}", style="bold")
+        out.print(Text(safe(passage.text.strip("\n"))))
+    approximate = " (approximation)" if context.tokens_are_approximate else ""
+    out.print(
+        f"── {counted(len(context.kept), 'chunk')} in {counted(len(context.passages), 'passage')}, "
+        f"{context.tokens:,} tokens{approximate}, order {context.options.order}, {len(context.dropped)} dropped",
+        style="bold",
+    )
     if explain:
-        typer.echo(f"\n{answer.explain()}")
+        typer.echo(f"\n{context.explain()}")
+
+
+def place_of(passage: Passage) -> str:
+    """Return the source, character spans and ranks of a passage on one line."""
+    where = one_line(safe(shown(passage.source or "(unknown source)", NAME_WIDTH)))
+    if passage.spans:
+        where += f"  {_characters(passage.spans[0], passage.spans[-1])}"
+    ranks = sorted(chunk.rank for chunk in passage.chunks)
+    return f"{where}  {'rank' if len(ranks) == 1 else 'ranks'} {', '.join(map(str, ranks))}"
+
+
+def _characters(first: Span, last: Span) -> str:
+    """Describe the character range, with pages, from the start of one span to the end of another."""
+    if first.page != last.page:
+        return f"page {first.page}, character {first.start:,}, to page {last.page}, character {last.end:,}"
+    page = "" if first.page is None else f"page {first.page}, "
+    return safe(f"{page}characters {first.start:,}–{last.end:,}")
 
 
 def _make_chain(
@@ -141,36 +192,19 @@ def _make_chain(
     methods: Sequence[str],
 ) -> OrderPreservingChain:
     """Make a chain over an index of these sources; `methods`, if any, replace the method in `how`."""
-    try:
-        from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
-    except MissingExtraError as error:
-        raise MissingExtraError("oprag ask", "cli") from error
+    from oprag.langchain import OrderPreservingChain
+
     # Fail before loading a model and embedding the files.
     options = MethodOptions(**how)
     for one in [replace(options, method=method) for method in methods] or [options]:
         check_needs(one, embeddings=True, read_source=True)
     given = {name: value for name, value in model_settings.items() if value is not None}
     llm = load_chat_model(model, given, feature="oprag ask")
-    index = index_sources(sources, indexing)
-    # The embedder is loaded lazily, because most methods embed nothing.
-    name = indexing.embeddings
-    embeddings = DualEncoder(
-        name,
-        lambda texts: embedder_of(name).embed_questions(texts),
-        lambda texts: embedder_of(name).embed_documents(texts),
-    )
-    # Avoid the warning for a document with fewer chunks than k.
-    k = None if (context_options.k or 0) > len(index) else context_options.k
-    found = DocumentIndexRetriever(index=index, k=context_options.candidates or len(index), search=indexing.search)
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=llm,
-        retriever=OrderPreservingRetriever(
-            retriever=found,
-            # An index for bm25 has no embedder.
-            embeddings=embeddings if index.embedder is None else None,
-            **{**vars(context_options), "k": k, "stitch": False},
-        ),
-        embeddings=embeddings,
+        retriever=retriever_of(index_sources(sources, indexing), context_options, indexing),
+        # Loaded lazily, because most methods embed nothing.
+        embeddings=embeddings_of(indexing),
         read_source={name: whole_text(text) for name, text in sources.items()},
         **how,
     )
@@ -197,7 +231,7 @@ def show_answer(answer: Answer) -> None:
     """Print the citations, calls, tokens and time of the answer."""
     for one in answer.citations:
         name = one_line(safe(shown(one.source or "(unknown source)", NAME_WIDTH)))
-        span = "" if one.span is None else f", {characters_of(one.span)}"
+        span = "" if one.span is None else f", {_characters(one.span, one.span)}"
         console().print(f"[{one.number}] {name}{span}")
     usage = answer.usage
     about = " (estimated)" if usage.estimated else ""
@@ -212,8 +246,11 @@ def show_answer(answer: Answer) -> None:
         print_status(f"Note: {note}", "yellow")
 
 
-def _show_comparison(comparison: Comparison) -> None:
+def _show_comparison(comparison: Comparison, *, as_json: bool, explain: bool) -> None:
     """Print a table with the cost of each method, cut off at the width of the terminal, then the whole answers."""
+    if as_json:
+        echo_json([answer.to_dict() for answer in comparison])
+        return
     out = console()
     for line in str(comparison).splitlines():
         out.print(safe(line), soft_wrap=False, no_wrap=True, overflow="ellipsis")
@@ -222,3 +259,5 @@ def _show_comparison(comparison: Comparison) -> None:
         out.print(safe(answer.text).strip())
         for note in answer.notes:
             out.print(f"Note: {safe(note)}", style="yellow")
+    for answer in comparison if explain else ():
+        typer.echo(f"\n{answer.explain()}")

@@ -1,24 +1,27 @@
-"""The command `oprag check`: checks whether chunks in files and saved indexes have positions."""
+"""The command `oprag check`: checks whether chunks in JSON files have positions."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from itertools import chain
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, TypedOptions, typed_options
-from oprag.masking import safe
+from oprag.errors import DataError, InputFileError
+from oprag.masking import describe, safe
 from oprag.options import ContextOptions
 from oprag.positions.check_report import PositionCheck
+from oprag.stores.adapter import StoredChunk
 
 __all__ = ["check"]
 
 _KEYS = ("source_key", "position_key")
+_ADVICE = "oprag check reads chunks as JSON or JSON lines; check a store or an index in Python: check_positions(store)"
 _OTHERS = [field.name for field in fields(ContextOptions) if field.name not in _KEYS]
 
 
@@ -26,14 +29,8 @@ _OTHERS = [field.name for field in fields(ContextOptions) if field.name not in _
 def check(
     keys: TypedOptions,
     paths: Annotated[
-        list[str],
-        typer.Argument(
-            help="Documents as JSON or JSON lines, a saved DocumentIndex, or a Chroma, LanceDB or LlamaIndex folder."
-        ),
+        list[str], typer.Argument(help="Files with chunks as JSON or JSON lines: text or page_content, and metadata.")
     ],
-    collection: Annotated[
-        str | None, typer.Option(help="The collection of a Chroma folder, or the table of a LanceDB folder.")
-    ] = None,
     read_source: Annotated[
         str | None,
         typer.Option(help="A folder with the full texts of the sources, to locate chunks without a position."),
@@ -43,10 +40,11 @@ def check(
 ) -> None:
     """Check whether the chunks in PATHS can be put in source order, and print what to do if not.
 
-    Changes nothing and embeds nothing. Exits with 3 if any source has a problem.
+    Changes nothing and embeds nothing. Exits with 3 if any source has a problem. Vector stores and indexes are checked
+    in Python, with check_positions(store).
     """
     options = ContextOptions(**keys.keywords())
-    checks = {path: _checked(Path(path), collection, options, read_source, max_chunks) for path in dict.fromkeys(paths)}
+    checks = {path: _checked(Path(path), options, read_source, max_chunks) for path in dict.fromkeys(paths)}
     if as_json:
         echo_json({"checks": [{"path": path, **found.to_dict()} for path, found in checks.items()]})
     for path, found in {} if as_json else checks.items():
@@ -57,31 +55,46 @@ def check(
         raise typer.Exit(EXIT_PROBLEMS_FOUND)
 
 
-def _checked(
-    path: Path, collection: str | None, options: ContextOptions, read_source: str | None, max_chunks: int
-) -> PositionCheck:
+def _checked(path: Path, options: ContextOptions, read_source: str | None, max_chunks: int) -> PositionCheck:
     # Imported here to keep the other commands fast to start.
-    from oprag.cli.saved_chunks import open_saved
     from oprag.files.source_reader import as_reader
     from oprag.positions.check import Checked, check_listings
-    from oprag.positions.remedies import LANGCHAIN, LLAMA_INDEX
+    from oprag.positions.remedies import LANGCHAIN
     from oprag.stores.listing import chunks_of_rows
-    from oprag.stores.llama_index_nodes import NODE_FIELD
 
-    with open_saved(path, collection, max_chunks) as saved:
-        rows = iter(saved.rows)
-        first = next(rows, None)
-        of_nodes = first is not None and (first.node is not None or NODE_FIELD in first.metadata)
-        every = chunks_of_rows(rows if first is None else chain([first], rows))
-        remedies = replace(
-            LLAMA_INDEX if of_nodes else LANGCHAIN,
-            writable=saved.adapter is not None and saved.adapter(None).writable,
-            deletable=saved.adapter is not None,
-        )
-        return check_listings(
-            [Checked(saved.name, every, saved.in_insertion_order)],
-            options,
-            remedies,
-            max_chunks=max_chunks,
-            read_source=as_reader(read_source),
-        )
+    return check_listings(
+        [Checked("chunks", chunks_of_rows(_rows(path)))],
+        options,
+        LANGCHAIN,
+        max_chunks=max_chunks,
+        read_source=as_reader(read_source),
+    )
+
+
+def _rows(path: Path) -> list[StoredChunk]:
+    from oprag.compare.data.builder import DataSetBuilder
+    from oprag.compare.data.records import json_records
+
+    if path.is_dir():
+        raise InputFileError(f"{path} is a folder; {_ADVICE}", str(path))
+    builder = DataSetBuilder(path)
+    rows = []
+    for record in json_records(builder, path, with_nan=True):
+        with builder.at(record.place):
+            rows.append(_row(record.fields))
+    try:
+        builder.check()
+    except DataError as error:
+        raise DataError(f"{error}\n{_ADVICE}", str(path)) from error
+    return rows
+
+
+def _row(chunk: Mapping[str, Any]) -> StoredChunk:
+    from oprag.compare.data.builder import RecordError
+
+    text, metadata = chunk.get("text", chunk.get("page_content")), chunk.get("metadata")
+    if not isinstance(text, str):
+        raise RecordError(f"text or page_content must be a string, got {describe(text)}")
+    if not isinstance(metadata, dict | None):
+        raise RecordError(f"metadata must be an object, got {describe(metadata)}")
+    return StoredChunk(str(chunk.get("id") or ""), text, metadata or {})

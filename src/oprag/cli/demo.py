@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydoc_data.topics import topics
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -11,20 +11,20 @@ from rich.table import Table
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
-from oprag.cli.ask import show_answer, stream_answer
+from oprag.cli.ask import place_of, show_answer, stream_answer
 from oprag.cli.console import console
-from oprag.cli.context import place_of
-from oprag.cli.index import index_sources
+from oprag.cli.index import index_sources, retriever_of
 from oprag.cli.options import Indexing
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.context import build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import MissingExtraError
-from oprag.index.document_index import DocumentIndex
 from oprag.masking import safe
-from oprag.options import check_question
+from oprag.options import ContextOptions, check_question
 from oprag.text_table import one_line, shortened
-from oprag.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from oprag.langchain.retriever import OrderPreservingRetriever
 
 __all__ = ["demo"]
 
@@ -43,10 +43,10 @@ def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUEST
     out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
     out.print(f"Question: {safe(question)}\n")
 
-    index = index_sources({_SOURCE: text}, Indexing())
-    hits = index.search(question, _CANDIDATES)
     count_tokens = local_embedder().count_tokens
-    source = build_context(hits, k=_K, token_budget=_TOKEN_BUDGET, count_tokens=count_tokens)
+    options = ContextOptions(k=_K, max_candidates=_CANDIDATES, token_budget=_TOKEN_BUDGET, count_tokens=count_tokens)
+    retriever = retriever_of(index_sources({_SOURCE: text}, Indexing()), options, Indexing())
+    source = retriever.get_context(question)
     rank = build_context(source.kept, order="rank", stitch=False, count_tokens=count_tokens)
 
     table = Table(box=box.SIMPLE, title="The same chunks, in two orders", title_justify="left", pad_edge=False)
@@ -55,17 +55,17 @@ def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUEST
     for left, right in zip(source.kept, rank.kept, strict=True):
         table.add_row(_line(left), _line(right))
     out.print(table)
-    out.print(f"{len(source.dropped)} of {len(hits)} candidates were dropped:")
+    out.print(f"{len(source.dropped)} of {_CANDIDATES} candidates were dropped:")
     for drop in source.dropped:
         out.print(f"  rank {drop.chunk.rank}: {drop.reason}, {drop.detail}")
     out.print(f"\nContext: {source.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
     for passage in source.passages:
         out.print(f"── {place_of(passage)}")
         out.print(_excerpt(passage))
-    _answer(index, question, count_tokens)
+    _answer(retriever, question)
 
 
-def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> None:
+def _answer(retriever: OrderPreservingRetriever, question: str) -> None:
     """Print the packaged model's answer, or how to install the model."""
     out = console()
     try:
@@ -73,14 +73,8 @@ def _answer(index: DocumentIndex, question: str, count_tokens: TokenCounter) -> 
     except MissingExtraError as error:
         out.print(f"\nNo answer, because no model is installed. {error}")
         return
-    from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
+    from oprag.langchain import OrderPreservingChain
 
-    retriever = OrderPreservingRetriever(
-        retriever=DocumentIndexRetriever(index=index, k=_CANDIDATES),
-        k=_K,
-        token_budget=_TOKEN_BUDGET,
-        count_tokens=count_tokens,
-    )
     out.print(f"\nAnswer of a very small model ({LOCAL_NAME}; expect mistakes):")
     show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question, ()))
 

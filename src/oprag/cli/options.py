@@ -13,12 +13,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 
 from oprag.compare.providers.names import LOCAL, counter_of
-from oprag.errors import ExperimentError, MissingExtraError, OptionError
+from oprag.errors import ExperimentError, OptionError
 from oprag.index.document_index import SearchKind
-from oprag.index.splitting import Split, Splitter
+from oprag.index.splitting import Splitter
 from oprag.methods.registry import method_names
-from oprag.options import ContextOptions, option
-from oprag.profile import Profile, read_profile
+from oprag.options import option
 from oprag.tokens import approximate_tokens
 
 __all__ = [
@@ -28,21 +27,15 @@ __all__ = [
     "OUTPUT",
     "AsJson",
     "Everything",
-    "Explain",
-    "Files",
     "Indexing",
     "LimitCalls",
     "LimitTokens",
     "MainMetric",
     "MaxConcurrency",
-    "ProfilePath",
-    "Question",
     "RetryFailed",
     "TypedOptions",
     "Yes",
-    "context_options_of",
     "metric_names",
-    "profile_for_answers",
     "typed_options",
 ]
 
@@ -60,7 +53,6 @@ _PANELS = {
     ),
     **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
     **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
-    **dict.fromkeys(("index_cache", "clear_index_cache"), "Cache"),
     "cite": OUTPUT,
 }
 
@@ -72,21 +64,7 @@ def metric_names() -> list[str]:
     return list(METRICS)
 
 
-Files = Annotated[list[str], typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input.")]
-Question = Annotated[str, typer.Argument(help="The question.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the complete result as JSON.", rich_help_panel=OUTPUT)]
-Explain = Annotated[
-    bool,
-    typer.Option(
-        "--explain",
-        help="Also explain the context: which chunks were kept, which were dropped and why.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-ProfilePath = Annotated[
-    str | None,
-    typer.Option("--profile", help="A profile, such as oprag.toml; command-line options take precedence over it."),
-]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in an earlier run.")]
 Everything = Annotated[
@@ -121,8 +99,6 @@ LimitTokens = Annotated[
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
-_FLAGS = {"clear_index_cache": "--clear-index-cache"}
-"""Options without --no-x: no profile sets them, so there is nothing to switch off."""
 _APPROXIMATE = "approximate"
 _MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer ones leave too little room for the help
 # Typer's context, which tells typed options from defaults; Typer passes it to one parameter of a command.
@@ -151,28 +127,22 @@ class TypedOptions:
 
 
 def typed_options(
-    name: str,
-    kind: Any,
-    *,
-    defaults: Mapping[str, Any] | None = None,
-    without: Collection[str] = (),
+    name: str, kind: Any, *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command-line option for every field of a dataclass to a command.
 
     Args:
         name: The command's parameter that receives the values, as `TypedOptions`.
         kind: The dataclass; each field's metadata contains its help text.
-        defaults: Defaults for this command; they replace those of the dataclass.
         without: Fields that get no option.
     """
-    changed = defaults or {}
     hints = typing.get_type_hints(kind)
     generated = [
         _parameter(
             field.name,
             hints[field.name],
             field.metadata["help"],
-            changed.get(field.name, field.default),
+            field.default,
             _PANELS.get(field.name, METHOD),
         )
         for field in fields(kind)
@@ -224,7 +194,6 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
     annotation = Annotated[
         kind | None,
         typer.Option(
-            *([_FLAGS[name]] if name in _FLAGS else []),
             help=description,
             rich_help_panel=panel,
             metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
@@ -282,56 +251,7 @@ class Indexing:
         "The embedding model: local (a small model installed as a package) or PROVIDER:MODEL as in LangChain's "
         "init_embeddings, such as openai:text-embedding-3-small.",
     )
-    index_cache: str | None = option(
-        None,
-        "A folder to cache the index and the pages of PDF files in, for later questions about the same files. It "
-        "contains the text of your files; only you can read it.",
-    )
-    clear_index_cache: bool = option(
-        default=False,
-        description="First delete everything cached in the --index-cache folder, including the cache of other files.",
-    )
 
     def __post_init__(self) -> None:
-        for name in ("embeddings", "index_cache"):
-            value = getattr(self, name)
-            if value is not None and not value.strip():
-                raise OptionError(f"{name} must not be empty", value)
-        if self.clear_index_cache and self.index_cache is None:
-            raise OptionError(
-                "--clear-index-cache requires --index-cache, the folder whose contents it deletes",
-                self.clear_index_cache,
-            )
-
-    @property
-    def split(self) -> Split:
-        """The split settings, completed with the splitter's defaults."""
-        return Split(self.splitter, self.chunk_size, self.chunk_overlap).complete()
-
-    @property
-    def needs_vectors(self) -> bool:
-        """Whether ranking needs the vectors of all chunks."""
-        return self.search != "bm25"
-
-
-def profile_for_answers(path: str | None, *typed: TypedOptions) -> Profile:
-    """Read the profile for answers and reject options that would have no effect; without a path it is empty."""
-    if path is None:
-        return Profile()
-    profile = read_profile(path)
-    if "stitch" in profile.context:
-        # The check needs pydantic, which the extra `langchain` installs.
-        try:
-            from oprag.profile import check_stitching
-        except ImportError as error:
-            raise MissingExtraError("oprag ask", "cli") from error
-        given = {name: options.typed[name] for options in typed for name in options.given}
-        check_stitching(profile, path, given, "oprag ask")
-    return profile
-
-
-def context_options_of(options: TypedOptions, path: str | None) -> ContextOptions:
-    """Return the options for printing a context as the profile's method would read it."""
-    profile = Profile() if path is None else read_profile(path)
-    context_options = options.value(profile.context_keywords(dict.fromkeys(options.given)))
-    return profile.as_method_options().numbered(context_options)
+        if not self.embeddings.strip():
+            raise OptionError("embeddings must not be empty", self.embeddings)

@@ -47,7 +47,7 @@ def _format_names() -> tuple[str, ...]:
     return tuple(FORMATS)
 
 
-@typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
+@typed_options("indexed", Indexing)
 def sweep(
     indexed: TypedOptions,
     data: Annotated[

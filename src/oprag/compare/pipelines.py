@@ -77,7 +77,14 @@ class Pipeline:
             )
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Run the pipeline on a question; the reply is JSON with the answer and the chunks."""
+        """Run the pipeline on a question.
+
+        Args:
+            prompt: The question, as the last message.
+
+        Returns:
+            JSON with the answer and the chunks, or an error.
+        """
         started = time.perf_counter()
         with _counting() as counted:
             try:

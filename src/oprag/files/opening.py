@@ -6,10 +6,10 @@ import errno
 import io
 import os
 import stat
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path, PurePath
 
-__all__ = ["open_private", "open_regular", "resolved", "same_drive"]
+__all__ = ["open_regular", "resolved", "same_drive"]
 
 # Do not block on a pipe, and do not let a terminal become the controlling one. Some systems lack some of these flags.
 _FLAGS = ("O_BINARY", "O_NOCTTY", "O_NONBLOCK")
@@ -56,22 +56,6 @@ def _open_below(folder: Path, path: Path, flags: int) -> int:
             inside = os.open(one, of_folder, dir_fd=inside)
             opened.callback(os.close, inside)
         return os.open(name, flags, dir_fd=inside)
-
-
-def open_private(path: Path) -> io.BufferedReader:
-    """Open a file that only the current user can write, and make it unreadable for other users."""
-    file = open_regular(path, follow_links=False)
-    about = os.fstat(file.fileno())
-    if hasattr(os, "geteuid"):
-        others_write = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if about.st_uid != os.geteuid() or others_write:
-            file.close()
-            raise _refused(path, "other users can write to it" if others_write else "it belongs to another user")
-        # A file with several hard links may be meant for other users to read.
-        if about.st_nlink == 1 and stat.S_IMODE(about.st_mode) & ~0o600:
-            with suppress(OSError):
-                os.fchmod(file.fileno(), 0o600)
-    return file
 
 
 def _refused(path: Path, reason: str) -> PermissionError:

@@ -18,7 +18,7 @@ from oprag.errors import EmbeddingError, IndexFileError
 from oprag.files.writing import replacing
 from oprag.masking import describe
 
-__all__ = ["REBUILD", "Contents", "read_contents", "read_index", "write_index"]
+__all__ = ["REBUILD", "Contents", "read_index", "write_index"]
 
 REBUILD = "; rebuild the index"
 """What to do about a file that cannot be used, for messages."""
@@ -58,20 +58,7 @@ def write_index(path: Path, embedder: str | None, contents: Contents, *, private
 
 
 def read_index(file: BinaryIO, path: Path, embedder: Embedder | None) -> Contents:
-    """Read an index file, checking that it was created with this embedder."""
-    made_with, contents = read_contents(file, path)
-    given = None if embedder is None else embedder.name
-    if made_with != given:
-        raise EmbeddingError(
-            f"{path} was created with the embedder {made_with!r}, got {describe(given)}; pass that embedder, or "
-            "rebuild the index",
-            embedder,
-        )
-    return contents
-
-
-def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
-    """Read an index file and the name of the embedder that it was created with.
+    """Read an index file, checking that it was created with this embedder.
 
     Memory use is bounded by the file size, because compressed files are rejected.
     """
@@ -92,7 +79,14 @@ def read_contents(file: BinaryIO, path: Path) -> tuple[str | None, Contents]:
         raise IndexFileError(f"{path} is corrupt: it has no lists of texts and metadata{REBUILD}", path)
     if not len(lists[0]) == len(lists[1]) == len(vectors):
         raise IndexFileError(f"{path} is corrupt: its texts, metadata and vectors differ in number{REBUILD}", path)
-    return made_with, Contents(*lists, vectors)
+    given = None if embedder is None else embedder.name
+    if made_with != given:
+        raise EmbeddingError(
+            f"{path} was created with the embedder {made_with!r}, got {describe(given)}; pass that embedder, or "
+            "rebuild the index",
+            embedder,
+        )
+    return Contents(*lists, vectors)
 
 
 def _is_list_of(kind: type, part: Any) -> bool:

@@ -323,6 +323,12 @@ def test_a_loaded_index_finds_the_same(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["index.oprag"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
+def test_a_private_file_is_for_its_user_alone(tmp_path):
+    book_index().save(tmp_path / "index", private=True)
+    assert (tmp_path / "index").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize(
     "text", ["", "naïve 日本 😀", "\x00\r\n\u2028", "half \ud83d of a pair", "two halves \ud83d\ude00", "😀"]
 )

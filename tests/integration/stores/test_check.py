@@ -1,25 +1,20 @@
-"""What a check says of real stores, and that `oprag check` reads their folders and leaves them as they are."""
+"""What a check says of real stores."""
 
 from __future__ import annotations
 
 import uuid
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from typer.testing import CliRunner
 
 from oprag import OptionError, PositionCheck, PositionKind
-from oprag.cli.app import app
 from oprag.langchain import OrderPreservingRetriever, check_positions
 from oprag.stores.adapter import adapter_of
 from tests.integration.stores.test_store_order import EMBEDDINGS, STORES, add, asked, store_of, windows
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-
-FINE, PROBLEMS_FOUND = 0, 3
 
 
 def sources(found: PositionCheck) -> dict[str | None, tuple[int, bool]]:
@@ -99,61 +94,3 @@ def test_a_store_that_keeps_no_sequence_has_none():
     (source,) = check_positions(store).sources
     assert (source.chunks, source.kind, source.certainty) == (60, PositionKind.NONE, "unknown")
     assert source.problem in asked(OrderPreservingRetriever(vectorstore=store, k=50))[1][0]
-
-
-# Folders.
-
-
-def state(folder: Path) -> list[tuple[Path, int, bytes]]:
-    """Every file of a folder: its bytes, and when they were written."""
-    files = [folder, *sorted(folder.rglob("*"))]
-    return [(path, path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in files]
-
-
-def told(folder: Path, code: int, *options: str) -> str:
-    before = state(folder)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = CliRunner().invoke(app, ["check", str(folder), *options], env={"COLUMNS": "200"})
-    assert result.exit_code == code, result.output
-    assert state(folder) == before
-    return result.stdout
-
-
-@pytest.mark.parametrize("name", ["chroma on disk", "lancedb"])
-def test_the_folder_of_a_store_tells_the_same(name: str, tmp_path: Path):
-    store = store_of(name, tmp_path)
-    chunks = windows("a.txt", 1)
-    add(store, chunks)
-    assert told(tmp_path, FINE) == f"{check_positions(store)}\n"
-    add(store, edited(chunks))
-    assert told(tmp_path, PROBLEMS_FOUND) == f"{check_positions(store)}\n"
-    assert "the first 100 chunks" in told(tmp_path, PROBLEMS_FOUND, "--max-chunks", "100") or name != "lancedb"
-
-
-def test_a_folder_of_chroma_after_deletions_and_updates(tmp_path: Path):
-    store = store_of("chroma on disk", tmp_path)
-    chunks = windows("a.txt", 1)
-    ids = add(store, chunks)
-    store.delete(ids[:20])
-    store.update_document(ids[30], chunks[30].model_copy(update={"metadata": {"source": "a.txt", "note": "new"}}))
-    assert told(tmp_path, FINE) == f"{check_positions(store)}\n"
-
-
-def test_nodes_of_llama_index_in_chroma(tmp_path: Path):
-    import chromadb
-    from llama_index.core import Document as LlamaDocument
-    from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
-    from llama_index.core.node_parser import SentenceSplitter
-    from llama_index.vector_stores.chroma import ChromaVectorStore
-
-    client = chromadb.PersistentClient(str(tmp_path), chromadb.Settings(anonymized_telemetry=False))
-    context = StorageContext.from_defaults(vector_store=ChromaVectorStore(client.create_collection("nodes")))
-    text = " ".join(f"Word{number} is said." for number in range(900))
-    VectorStoreIndex.from_documents(
-        [LlamaDocument(text=text, metadata={"file_name": "a.txt"})],
-        storage_context=context,
-        transformations=[SentenceSplitter(chunk_size=128, chunk_overlap=20)],
-        embed_model=MockEmbedding(4),
-    )
-    assert "kind 3, offset: span" in told(tmp_path, FINE)

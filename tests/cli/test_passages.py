@@ -1,4 +1,4 @@
-"""`oprag context`, run as a user runs it."""
+"""`oprag ask` without a model, which prints the passages, and `oprag demo`."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def book(tmp_path):
 
 
 def result_of(runner, *arguments, **kwargs):
-    result = runner.invoke(app, ["context", *map(str, arguments)], **kwargs)
+    result = runner.invoke(app, ["ask", *map(str, arguments)], **kwargs)
     assert result.exit_code == 0, result.output
     return result
 
@@ -61,9 +61,7 @@ def test_json_holds_what_the_file_holds(runner, book):
 
 
 def test_everything_fits_and_nothing_is_changed(runner, book):
-    assert (
-        result_of(runner, book, "crane", "--chunk-size", 7, "--raw").stdout == book.read_text(encoding="utf-8") + "\n"
-    )
+    assert json_of(runner, book, "crane", "--chunk-size", 7)["text"] == book.read_text(encoding="utf-8")
 
 
 def test_dropped_chunks_are_explained(runner, book):
@@ -79,14 +77,6 @@ def test_the_token_budget_holds(runner, book):
     assert {drop["reason"] for drop in data["dropped"]} == {"token_budget"}
 
 
-def test_options_reach_the_context(runner, book):
-    output = result_of(
-        runner, book, "How much does a crane of the harbour lift?", "--chunk-size", 24, "--k", 2, "--raw",
-        "--gap", "[...]", "--separator", r"\n", "--header", "<{source} {start}>",
-    ).stdout  # fmt: skip
-    assert re.search(r"\n\[\.\.\.\]\n<.*book\.md \d+>\n", output)
-
-
 def test_rank_order_and_seeded_random_order(runner, book):
     rank = [chunk["rank"] for chunk in json_of(runner, book, "crane", "--chunk-size", 12, "--order", "rank")["kept"]]
     assert rank == sorted(rank)
@@ -98,15 +88,6 @@ def test_rank_order_and_seeded_random_order(runner, book):
         for seed in (1, 1, 2)
     }
     assert len(orders) == 2
-
-
-def test_several_files_and_standard_input(runner, tmp_path):
-    first, second = tmp_path / "doc10.txt", tmp_path / "doc2.txt"
-    first.write_text(PARTS["bread"])
-    second.write_text(PARTS["comet"])
-    data = json_of(runner, first, second, first, "-", "crane", "--source-ranking", "name", input=PARTS["crane"])
-    sources = [passage["source"] for passage in data["passages"]]
-    assert sources == [str(second), str(first), "<stdin>"]
 
 
 def test_line_ends_and_a_byte_order_mark_do_not_move_offsets(runner, tmp_path):
@@ -136,23 +117,31 @@ def test_an_unreadable_file_is_one_line_on_standard_error(runner, tmp_path, cont
     path = tmp_path / "file.txt"
     if content is not None:
         path.write_bytes(content)
-    result = runner.invoke(app, ["context", str(path), "question"])
+    result = runner.invoke(app, ["ask", str(path), "question"])
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_a_folder_is_no_file(runner, tmp_path):
-    result = runner.invoke(app, ["context", str(tmp_path), "question"])
+    result = runner.invoke(app, ["ask", str(tmp_path), "question"])
     assert result.exit_code == 2
     assert "cannot read" in result.stderr
 
 
-@pytest.mark.parametrize("question", ["", "  \n"])
-def test_an_empty_question_is_refused(runner, book, question):
-    result = runner.invoke(app, ["context", str(book), question])
-    assert result.exit_code == 2
-    assert "the question is empty" in result.stderr
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--method", "refine"), "--method"),
+        (("--cite", "--temperature", "0"), "--cite, --temperature"),
+        (("--compare", "stuff,refine", "--max-tokens", "5"), "--max-tokens, --compare"),
+        (("--choice", "one", "--base-url", "http://localhost"), "--base-url, --choice"),
+    ],
+)
+def test_options_that_only_an_answer_has_require_a_model(runner, book, options, named):
+    result = runner.invoke(app, ["ask", str(book), "crane", *options])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"without --model only the passages are printed; set --model or remove {named}\n" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -167,7 +156,7 @@ def test_an_empty_question_is_refused(runner, book, question):
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(runner, book, option, value, message):
-    result = runner.invoke(app, ["context", str(book), "crane", option, value])
+    result = runner.invoke(app, ["ask", str(book), "crane", option, value])
     assert result.exit_code == 2
     assert message in result.stderr
 
@@ -176,28 +165,22 @@ def test_a_wrong_option_is_refused_by_its_name(runner, book, option, value, mess
 def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(runner, book, name, value):
     with pytest.raises(OptionError) as expected:
         ContextOptions(**{name: value})
-    result = runner.invoke(app, ["context", str(book), "crane", f"--{name.replace('_', '-')}", str(value)])
+    result = runner.invoke(app, ["ask", str(book), "crane", f"--{name.replace('_', '-')}", str(value)])
     assert result.exit_code == 2
     told = " ".join(result.stderr.replace("│", " ").split())
     # Of a few values the command line itself knows all.
     assert str(expected.value).split(", got")[0] in told or f"'{value}' is not one of" in told
 
 
-def test_a_budget_that_nothing_fits_is_an_error(runner, book):
-    result = runner.invoke(app, ["context", str(book), "crane", "--token-budget", "2"])
-    assert result.exit_code == 2
-    assert "none of the" in result.stderr
-
-
 def test_unknown_positions_are_warned_about(runner, book):
-    result = runner.invoke(app, ["context", str(book), "crane", "--chunk-size", "12", "--position-key", "nowhere"])
+    result = runner.invoke(app, ["ask", str(book), "crane", "--chunk-size", "12", "--position-key", "nowhere"])
     assert result.exit_code == 0
     assert "Warning: position_key='nowhere': no chunk has this metadata key" in result.stderr
 
 
 def test_version_and_help(runner):
     assert runner.invoke(app, ["--version"]).stdout.startswith("oprag 0.")
-    assert "FILES" in runner.invoke(app, ["context", "--help"]).stdout.upper()
+    assert "FILES" in runner.invoke(app, ["ask", "--help"]).stdout.upper()
 
 
 def test_demo_compares_the_orders(runner):
