@@ -20,7 +20,7 @@ from oprag.methods.answering import CUT_SHORT, EMPTY
 
 __all__ = ["COUNTED", "MANY", "PROBLEMS", "SettingSummary", "ranked"]
 
-COUNTED = "~ tokens counted by oprag, because the model did not report them for all answers."
+COUNTED = "~ counted by oprag, since the model did not report the tokens of all answers."
 """The meaning of the mark of `SettingSummary.cost_text`."""
 
 MANY = 0.1
