@@ -7,8 +7,8 @@ import sqlite3
 import stat
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,9 @@ from oprag.masking import describe
 
 __all__ = ["Database", "Format"]
 
-_MAX_BYTES = 100_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
+_MAX_BYTES = 16_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
 _MAX_QUOTED = 200  # characters of a message of SQLite
 _COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite makes next to a database, and opens
-# States of files whose rows were checked.
-_CHECKED: set[tuple[object, ...]] = set()
-_MAX_CHECKED = 1_000
 
 
 class Format(NamedTuple):
@@ -37,7 +34,7 @@ class Format(NamedTuple):
         schema: The SQL statements that create its tables, separated by semicolons.
         error: The class of its errors.
         advice: What to do about a corrupt file, for messages.
-        fault_of: Checks the rows of a file before anything else reads them; returns what is wrong, or None.
+        checked: Whether to check the pages, types, constraints and foreign keys of a file when it is opened.
         patience: Seconds to wait for another process that writes.
     """
 
@@ -47,7 +44,7 @@ class Format(NamedTuple):
     schema: str
     error: type[OpragError]
     advice: str
-    fault_of: Callable[[sqlite3.Connection], str | None] = lambda _: None
+    checked: bool = False
     patience: float = 60.0
 
 
@@ -126,7 +123,7 @@ class Database:
                 self._connection = self._connect(purpose)
                 self._belongs_to = self._place()
             yield self._connection
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, sqlite3.DataError) as error:
             missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
             raise self.kind.error(
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
@@ -175,6 +172,7 @@ class Database:
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA foreign_keys = ON")
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -209,11 +207,10 @@ class Database:
             )
         # A view or a trigger could compute forever, or change what is written.
         made = _made(kind.schema)
-        found = _definitions(connection, {name for _, name, *_ in made})
-        if found != made:
-            added = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
-            raise self.damaged(f"its tables are not those that oprag creates{''.join(added[:1])}")
-        self._check_rows(connection)
+        if _definitions(connection, {name for _, name, *_ in made}) != made:
+            raise self.damaged("its tables are not those that oprag creates")
+        if kind.checked and (fault := _fault_of(connection)):
+            raise self.damaged(fault)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Turn on the write-ahead log; retry, because SQLite does not wait for another process that does the same."""
@@ -228,26 +225,15 @@ class Database:
             else:
                 return
 
-    def _check_rows(self, connection: sqlite3.Connection) -> None:
-        """Reject invalid rows; checks once for each state of the file, not whenever it is opened."""
-        state = self._state()
-        if state in _CHECKED:
-            return
-        if fault := self.kind.fault_of(connection):
-            raise self.damaged(fault)
-        if len(_CHECKED) >= _MAX_CHECKED:
-            _CHECKED.clear()
-        _CHECKED.add(state)
 
-    def _state(self) -> tuple[object, ...]:
-        """Return a value that changes with each write to the file."""
-        found: list[object] = [self.kind.application]
-        for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
-            with suppress(OSError):
-                # Ignore an empty log, which each connection creates and removes.
-                if (about := path.stat()).st_size:
-                    found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
-        return tuple(found)
+def _fault_of(connection: sqlite3.Connection) -> str | None:
+    """Describe the first corrupt page, value of a wrong type, or reference to a missing row; None if there is none."""
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        return str(found).splitlines()[-1]
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        return f"a row of {table} refers to a missing row of {parent}"
+    return None
 
 
 def _short(reason: object) -> str:
