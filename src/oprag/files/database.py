@@ -80,14 +80,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for reading."""
-        with self._lock, self._opened("read") as connection:
+        """Yield a connection for reading, which sees one state of the file."""
+        with self._lock, self._opened("read") as connection, _transaction(connection, "DEFERRED"):
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a transaction, which is rolled back if the block raises."""
-        with self._lock, self._opened("write") as connection, _transaction(connection):
+        with self._lock, self._opened("write") as connection, _transaction(connection, "IMMEDIATE"):
             yield connection
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class Database:
         kind = self.kind
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             self._write_ahead(connection)
-            with _transaction(connection):
+            with _transaction(connection, "IMMEDIATE"):
                 # Another process may have created them in the meantime.
                 if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                     for statement in filter(str.strip, kind.schema.split(";")):
@@ -280,8 +280,8 @@ def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> 
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
         # If this fails, for example on a full disk, roll back so that the next transaction can begin.

@@ -100,8 +100,6 @@ class ResultsReader:
             raise ResultsFileError(f"{self.path} is not a results file: it is empty", self.path)
         with ExitStack() as stack:
             self._connection = stack.enter_context(self._database.reading())
-            self._connection.execute("BEGIN")
-            stack.callback(_end, self._connection)
             self._number, self.name, self.described = self._experiment()
             self._stack = stack.pop_all()
         return self
@@ -274,8 +272,3 @@ class ResultsReader:
             rest = f"{rest} WHERE cell.place IN (SELECT value FROM json_each(:cells))"
         query = f"SELECT cell.place, asked.place, {columns} {_ANSWERS} {rest} ORDER BY cell.place, asked.place"
         return self._connection.execute(query, {"experiment": self._number, **values})
-
-
-def _end(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")

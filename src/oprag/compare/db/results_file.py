@@ -83,7 +83,7 @@ class ResultsFile:
         questions: Sequence[QuestionRecord],
         versions: Mapping[str, str],
     ) -> None:
-        """Start a run: write its experiment with its description, cells, questions, and the versions of the software."""
+        """Start a run: write its experiment, cells and questions, and the versions of the software."""
         with self._database.writing() as connection:
             rest = "ON CONFLICT (name) DO UPDATE SET described = excluded.described"
             _insert(connection, "experiments", [{"name": experiment, "described": described}], rest)
