@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.language_reference import language_reference
+from benchmarks.recording_model import make
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.sharing import METHODS
 from oprag.compare.plan import make_plan
@@ -80,7 +81,7 @@ def _experiment(grid: dict[str, Any], times: int = 5, questions: int | None = No
     return Experiment(
         name=f"harness {questions or ''}",
         data={"reference": replace(data, questions=data.questions[:questions])},
-        models={"instant": {"use": "benchmarks.recording_model:make"}},
+        models={"instant": make()},
         grid={"source_token_budget": 4_000, "overflow": "truncate_end", "variants": 2, **grid},
     )
 

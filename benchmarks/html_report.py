@@ -59,7 +59,7 @@ def experiment() -> Experiment:
     return Experiment(
         name="report",
         data={"reference": language_reference(5)},
-        models={"echo": {"use": "benchmarks.html_report:echo"}},
+        models={"echo": echo()},
         grid=GRID,
     )
 

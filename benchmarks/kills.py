@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.language_reference import language_reference
-from benchmarks.recording_model import calls_in, set_up
+from benchmarks.recording_model import calls_in, make, set_up
 from benchmarks.result import Figure, Result, main
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
@@ -51,7 +51,7 @@ def experiment() -> Experiment:
     return Experiment(
         name="kills",
         data={"reference": language_reference(6)},
-        models={"recording": {"use": "benchmarks.recording_model:make", "retries": 0}},
+        models={"recording": make()},
         grid=GRID,
     )
 

@@ -26,7 +26,6 @@ from typing import Any
 from benchmarks.recorded_facts import Fact, Place
 from benchmarks.recorded_material import (
     MENDED,
-    Likely,
     Set,
     chronicles,
     mixed,
@@ -35,7 +34,8 @@ from benchmarks.recorded_material import (
     write_plain,
     write_published,
 )
-from oprag.compare import Experiment, Results, compare, read_data
+from oprag.compare import Results, compare
+from oprag.compare.metrics.registry import METRICS
 
 MEANT: dict[str, str] = {
     **{
@@ -78,6 +78,12 @@ MEANT: dict[str, str] = {
     "sweep * / *: .remarks": "Remarks on budgets are worded more plainly.",
     "sweep * / *: .repeated*": "The JSON of a sweep says in remarks which budgets repeat another.",
     "axes 9 / *: front of tokens": "Means of tokens are those of whole answers, so that equal totals are equal.",
+    "likelihoods / *": "The likelihood of gold answers is no metric of an experiment.",
+    "*answer_likelihood*": "The likelihood of gold answers is no metric of an experiment.",
+    "sweep answers / *model": "A model on the command line is one of a provider.",
+    "sweep answers / *.models.*": "A model on the command line is one of a provider.",
+    "*.addresses": "A plan names no addresses.",
+    "*.address": "A plan names no addresses.",
     "*.power*": "The JSON of a plan says how small a difference its questions can show.",
 }
 """Intended differences: a pattern of facts, as --compare prints them, and the reason."""
@@ -87,14 +93,14 @@ MATERIAL = "benchmarks.recorded_material"
 MODELS = {
     "reader": {"use": f"{MATERIAL}:reader"},
     "lost": {"use": f"{MATERIAL}:lost"},
-    "faulty": {"use": f"{MATERIAL}:faulty", "retries": 0},
+    "faulty": {"use": f"{MATERIAL}:faulty"},
 }
 EMBEDDERS = {"packaged": {"use": "local"}, "words": {"use": f"{MATERIAL}:words"}}
 PACKAGES = {"chroma": "langchain_chroma", "faiss": "faiss", "qdrant": "langchain_qdrant", "lancedb": "lancedb"}
 STORES = ["index", "in_memory", "mine", *(name for name, package in PACKAGES.items() if find_spec(package))]
 SMALL: dict[str, Any] = {"chunk_size": 32, "k": 6}
 ORDERS: dict[str, Any] = {"order": ["source", "rank"]}
-RUN = ("--trust", "--yes", "--json")
+RUN = ("--yes", "--json")
 Data = Mapping[str, Mapping[str, Any]]
 
 AXES: tuple[dict[str, Any], ...] = (
@@ -141,7 +147,6 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
         (methods, {"chronicles": {**sets["chronicles"], "sample": 14}}),
         (curves, {"chronicles": sets["chronicles"]}),
         (kinds, {"mixed": sets["mixed"]}),
-        (likelihoods, sets),
         (failures, few),
         (limits, few),
         (sweeps, sets["chronicles"]["path"]),
@@ -160,7 +165,8 @@ def recorded(folder: Path, data: Path | None) -> Iterator[Fact]:
 
 def place_of(folder: Path, name: str, **described: Any) -> Place:
     """A place for an experiment with the models and embedders of this benchmark."""
-    return Place(folder, name, models=MODELS, embedders=EMBEDDERS, **described)
+    metrics = [name for name in METRICS if name not in ("recall", "mrr", "ndcg")]
+    return Place(folder, name, **{"models": MODELS, "embedders": EMBEDDERS, "metrics": metrics, **described})
 
 
 def again(what: str, facts: Iterable[Fact]) -> Iterator[Fact]:
@@ -172,9 +178,9 @@ def axes(folder: Path, data: Data) -> Iterator[Fact]:
     """Every axis, with a few values."""
     for number, grid in enumerate(AXES):
         full = {"data": "chronicles", **SMALL, **grid}
-        stores = {"mine": {"use": f"{MATERIAL}:store"}}
+        stores = {"mine": f"{MATERIAL}:store"}
         place = place_of(folder, f"axes {number}", data=data, stores=stores, grid=full)
-        results = compare(place.file, trust=True)
+        results = compare(place.experiment, place.results)
         yield from place.ran(results.run)
         yield from place.all_of(results, judged=["token_f1"], exported=("settings",))
 
@@ -184,14 +190,14 @@ def methods(folder: Path, data: Data) -> Iterator[Fact]:
     grid = {"method": [*METHODS, "closed_book", "context_only"], **ORDERS, **SMALL, "variants": 2, "passage_tokens": 60}
     scored = {**EMBEDDERS["words"], "name": "words"}
     place = place_of(folder, "methods", data=data, grid=grid, count_tokens="words", score_embedder=scored)
-    yield from place.oprag("compare", place.file, "--trust", "--plan", "--json")
+    yield from place.oprag("compare", place.file, "--plan", "--json")
     exports = ["--csv", place.folder / "settings.csv", "--parquet", place.folder / "settings.parquet"]
     yield from place.oprag("compare", place.file, *RUN, *exports)
     yield from place.exported("settings")
-    results = compare(place.file, trust=True)
+    results = compare(place.experiment, place.results)
     yield from place.ran(results.run)
     yield from again("again", place.all_of(results, judged=["rouge_l"]))
-    yield from place.reported("--experiment", place.file, "--trust")
+    yield from place.reported("--experiment", place.file)
 
 
 def curves(folder: Path, data: Data) -> Iterator[Fact]:
@@ -206,7 +212,7 @@ def curves(folder: Path, data: Data) -> Iterator[Fact]:
     ):
         metrics = ["rouge_l", "token_f1", "inverted_pairs"]
         place = place_of(folder, f"curves {name}", data=data, grid={"chunk_size": 32, **grid}, metrics=metrics)
-        results = compare(place.file, trust=True)
+        results = compare(place.experiment, place.results)
         yield from place.all_of(results, judged=results.metrics, exported=("settings",))
         yield from place.reported("--metric", "token_f1")
         yield from again("where", place.judged(results.where(**part), "rouge_l"))
@@ -220,19 +226,8 @@ def kinds(folder: Path, data: Data) -> Iterator[Fact]:
     grid = {**SMALL, "method": ["stuff", "map_reduce", "self_route"], "cite": [True, False], "header": "[{number}]"}
     for name, prompts in {"ours": {}, "other": {"answer": "{context}\n\n{question} {choices}"}}.items():
         place = place_of(folder, f"kinds {name}", data=data, grid=grid, prompts=prompts)
-        yield from place.all_of(compare(place.file, trust=True), judged=["token_f1", "choice_accuracy"])
-        yield from place.reported("--experiment", place.file, "--trust")
-
-
-def likelihoods(folder: Path, data: Data) -> Iterator[Fact]:
-    """The likelihood of gold answers, with a model and an experiment as Python objects."""
-    grid = {**SMALL, **ORDERS, "method": ["answer_likelihood", "closed_book_likelihood"], "k": [2, 8]}
-    place = Place(folder, "likelihoods", axes=["data", *grid])
-    read = {name: read_data(table["path"]) for name, table in data.items()}
-    experiment = Experiment(name="likelihoods", data=read, grid=grid, models={"likely": Likely()})
-    results = compare(experiment, place.results)
-    yield from place.ran(results.run)
-    yield from place.all_of(results, judged=["answer_likelihood"])
+        yield from place.all_of(compare(place.experiment, place.results), judged=["token_f1", "choice_accuracy"])
+        yield from place.reported("--experiment", place.file)
 
 
 def failures(folder: Path, data: Data) -> Iterator[Fact]:
@@ -244,7 +239,7 @@ def failures(folder: Path, data: Data) -> Iterator[Fact]:
     yield from place.all_of(Results.open(place.results), judged=["token_f1"])
     yield from place.reported()
     os.environ[MENDED] = "1"
-    results = compare(place.file, trust=True, retry_failed=True)
+    results = compare(place.experiment, place.results, retry_failed=True)
     del os.environ[MENDED]
     yield from again("mended", (*place.ran(results.run), *place.all_of(results, exported=())))
 
@@ -262,7 +257,7 @@ def limits(folder: Path, data: Data) -> Iterator[Fact]:
 
 def sweeps(folder: Path, path: str) -> Iterator[Fact]:
     """Sweeps with and without a model, and the profiles they write."""
-    for name, model in {"contexts": [], "answers": ["--model", f"{MATERIAL}:lost", "--metric", "rouge_l"]}.items():
+    for name, model in {"contexts": [], "answers": ["--model", "ollama:lost", "--metric", "rouge_l"]}.items():
         place = Place(folder, f"sweep {name}", axes=["order", "token_budget", "seed"])
         profile = place.folder / "oprag.toml"
         how = ["--budgets", "30,60,120,240,1k,2k", "--seeds", 2, "--chunk-size", 32, "--yes", "--json"]
@@ -298,7 +293,7 @@ def published(folder: Path, name: str, data: Data) -> Iterator[Fact]:
     for kind, table in data.items():
         yield from Place(folder, f"data {name} {kind}").data_set(table)
     place = place_of(folder, f"published {name}", data=data, grid={**ORDERS, "k": 4, "data": [*data]})
-    yield from place.all_of(compare(place.file, trust=True), judged=["token_f1"])
+    yield from place.all_of(compare(place.experiment, place.results), judged=["token_f1"])
 
 
 def real(folder: Path, data: Path) -> Iterator[Fact]:

@@ -20,12 +20,21 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import tomli_w
 
-from oprag.compare import Results, read_data
+from benchmarks.recorded_material import experiment_of
+from oprag.compare import Experiment, Results, read_data
 
 __all__ = ["Fact", "Place"]
 
 NOT_BETTER = ("inverted_pairs", "long_context_share", "paper_token_usage")
 """Metrics without a best setting."""
+PROVIDERS = Path(__file__).parent / "providers"
+PYTHON = """\
+from pathlib import Path
+
+from benchmarks.recorded_material import experiment_of
+
+experiment = experiment_of(Path(__file__).with_suffix(".toml"))
+"""
 
 
 class Fact(NamedTuple):
@@ -56,10 +65,18 @@ class Place:
     def __init__(self, folder: Path, name: str, *, axes: Iterable[str] = (), **described: Any) -> None:
         self.folder, self.name = folder / name, name
         self.folder.mkdir()
-        self.file, self.results = self.folder / "experiment.toml", self.folder / "experiment.db"
+        # The file is data; a Python file beside it puts the functions in place of their names.
+        self.content, self.results = self.folder / "experiment.toml", self.folder / "experiment.db"
+        self.file = f"{self.folder / 'experiment.py'}:experiment"
         self.axes = list(dict.fromkeys(["data", *axes, *described.get("grid", ()), "seed", "repeat"]))
         if described:
-            self.file.write_text(tomli_w.dumps({"name": name, **described}), encoding="utf-8")
+            self.content.write_text(tomli_w.dumps({"name": name, **described}), encoding="utf-8")
+            (self.folder / "experiment.py").write_text(PYTHON, encoding="utf-8")
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment."""
+        return experiment_of(self.content)
 
     def fact(self, what: str, value: Any, setting: Mapping[str, Any] | str = "", question: str = "") -> Fact:
         """Return a fact of this experiment, independent of the folder, the time and the load of the machine."""
@@ -83,7 +100,8 @@ class Place:
     def oprag(self, *arguments: Any) -> Iterator[Fact]:
         """Run a command; yield its exit code and the values of its JSON output by path."""
         command = [sys.executable, "-c", "from oprag.cli import main; main()", *map(str, arguments)]
-        environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
+        path = os.pathsep.join((str(PROVIDERS), os.environ.get("PYTHONPATH", "")))
+        environment = {**os.environ, "PYTHONPATH": path, "RAY_USAGE_STATS_ENABLED": "0", "NO_COLOR": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         if done.returncode not in (0, 1) or (done.returncode and not done.stdout):
             raise RuntimeError(f"{' '.join(command[3:])}: {done.stderr[-2_000:]}")

@@ -8,8 +8,10 @@ import json
 import os
 import random
 import re
+import tomllib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,15 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from benchmarks.data_sets import rows_of
+from oprag.compare import DataSet, EmbedderSpec, Experiment, ModelSpec, read_data
 from oprag.methods import Completion, Usage
 from tests.pdfs import pdf
 
 __all__ = [
     "MENDED",
-    "Likely",
     "Set",
     "chronicles",
+    "experiment_of",
     "faulty",
     "lost",
     "mixed",
@@ -170,8 +173,8 @@ def _of_folders(
     folder: Path, texts: Mapping[str, str], asked: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Write the layouts with documents as files."""
-    meetings, stories, filings, llama = (folder / name for name in ("qmsum", "narrativeqa", "kg_rag", "llama"))
-    for one in (meetings, stories, filings, llama):
+    meetings, stories, filings = (folder / name for name in ("qmsum", "narrativeqa", "kg_rag"))
+    for one in (meetings, stories, filings):
         one.mkdir()
     for name, text in texts.items():
         queries = [{"query": one["question"], "answer": one["answers"][0]} for one in asked if one["document"] == name]
@@ -193,18 +196,10 @@ def _of_folders(
     _write_texts(filings / "docs", {name: texts[name] for name in others})
     lines = re.findall(r".{1,90}(?:\s|$)", texts[first].encode("cp1252", "ignore").decode("cp1252"))
     (filings / "docs" / f"{first}.pdf").write_bytes(pdf("\n".join(lines[:50]), "\n".join(lines[50:100])))
-    examples = [
-        {"query": one["question"], "reference_answer": one["answers"][0], "query_by": {"type": "human"}}
-        | {"reference_contexts": [texts[one["document"]][span["start"] : span["end"]] for span in one["evidence"]]}
-        for one in asked
-    ]
-    _write_lines(llama / "rag_dataset.json", [{"examples": examples}])
-    _write_texts(llama / "source_files", texts)
     return {
         "qmsum": {"path": str(meetings)},
         "narrativeqa": {"path": str(stories)},
         "kg_rag": {"path": str(filings / "qna.csv")},
-        "llama_rag_dataset": {"path": str(llama)},
     }
 
 
@@ -232,25 +227,25 @@ def _write_texts(folder: Path, texts: Mapping[str, str], ending: str = ".txt") -
 
 def reader(near: int = NEAR) -> Callable[[str], str]:
     """A model that finds keepers near both ends of a prompt, so that the order and length of a context matter."""
+    return partial(_read, near)
 
-    def read(prompt: str) -> str:
-        digest = int(hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16)
-        first, second, place = (ASKED.findall(prompt) or [("", "", "")])[-1]
-        if "other questions about this text" in prompt:
-            things = [first or THINGS[0], second or THINGS[digest % len(THINGS)], THINGS[digest % 5]]
-            return "\n".join(f"Who is the keeper of the {thing} of {place or PLACES[0]}?" for thing in things)
-        seen = (fact for fact in FACT.finditer(prompt) if min(fact.start(), len(prompt) - fact.end()) < near)
-        found = dict.fromkeys(fact[0] for fact in seen if fact[2] == place and fact[1] in (first, second))
-        if "letter of the right choice" in prompt:
-            named = " and ".join(fact.rpartition(" ")[2] for fact in found)
-            letters: dict[str, str] = {text.strip(): letter for letter, text in CHOICE.findall(prompt)}
-            return letters.get(named, "ABCD"[digest % 4])
-        reply = " ".join(f"The {fact}{' [1]' if '[1]' in prompt else ''}." for fact in found)
-        if not reply:
-            reply = "unanswerable" if '"unanswerable"' in prompt else f"Nobody knows {NAMES[digest % len(NAMES)]}"
-        return f"{reply}\nConfidence: {digest % 101}" if "Confidence: <number>" in prompt else reply
 
-    return read
+def _read(near: int, prompt: str) -> str:
+    digest = int(hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16)
+    first, second, place = (ASKED.findall(prompt) or [("", "", "")])[-1]
+    if "other questions about this text" in prompt:
+        things = [first or THINGS[0], second or THINGS[digest % len(THINGS)], THINGS[digest % 5]]
+        return "\n".join(f"Who is the keeper of the {thing} of {place or PLACES[0]}?" for thing in things)
+    seen = (fact for fact in FACT.finditer(prompt) if min(fact.start(), len(prompt) - fact.end()) < near)
+    found = dict.fromkeys(fact[0] for fact in seen if fact[2] == place and fact[1] in (first, second))
+    if "letter of the right choice" in prompt:
+        named = " and ".join(fact.rpartition(" ")[2] for fact in found)
+        letters: dict[str, str] = {text.strip(): letter for letter, text in CHOICE.findall(prompt)}
+        return letters.get(named, "ABCD"[digest % 4])
+    reply = " ".join(f"The {fact}{' [1]' if '[1]' in prompt else ''}." for fact in found)
+    if not reply:
+        reply = "unanswerable" if '"unanswerable"' in prompt else f"Nobody knows {NAMES[digest % len(NAMES)]}"
+    return f"{reply}\nConfidence: {digest % 101}" if "Confidence: <number>" in prompt else reply
 
 
 def lost() -> Callable[[str], str]:
@@ -260,34 +255,19 @@ def lost() -> Callable[[str], str]:
 
 def faulty() -> Callable[[str], Completion]:
     """The reader with calls that fail (unless RECORDED_MENDED is set), are truncated, or return nothing."""
-    read = reader()
-
-    def ask(prompt: str) -> Completion:
-        text, kind = read(prompt), zlib.crc32(prompt.encode()) % 8
-        usage = Usage(len(prompt) // 4, len(text) // 4, cached_tokens=len(prompt) // 8)
-        if kind == 0 and not os.environ.get(MENDED):
-            raise ConnectionError(f"no reply to {len(prompt)} characters")
-        if kind == 1:
-            return Completion("", usage=usage, finish_reason="stop")
-        if kind == 2:
-            return Completion(text[:9], usage=usage, finish_reason="length")
-        return Completion(text, usage=usage, finish_reason="stop")
-
-    return ask
+    return _fail
 
 
-class Likely:
-    """A likelihood model: an answer is more likely after a context that contains its words near the end."""
-
-    name = "likely"
-    window = 100_000
-
-    def count_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def answer_likelihood(self, prompt: str, answer: str) -> float:
-        places = [(prompt.rfind(word) + 1) / (len(prompt) + 1) for word in answer.split()]
-        return sum(places) / len(places) - 1
+def _fail(prompt: str) -> Completion:
+    text, kind = reader()(prompt), zlib.crc32(prompt.encode()) % 8
+    usage = Usage(len(prompt) // 4, len(text) // 4, cached_tokens=len(prompt) // 8)
+    if kind == 0 and not os.environ.get(MENDED):
+        raise ConnectionError(f"no reply to {len(prompt)} characters")
+    if kind == 1:
+        return Completion("", usage=usage, finish_reason="stop")
+    if kind == 2:
+        return Completion(text[:9], usage=usage, finish_reason="length")
+    return Completion(text, usage=usage, finish_reason="stop")
 
 
 class _Words(Embeddings):
@@ -304,12 +284,42 @@ class _Words(Embeddings):
 
 
 def words() -> Embeddings:
-    """An embedder of an experiment file."""
+    """An embedder of an experiment."""
     return _Words()
 
 
+def experiment_of(path: Path) -> Experiment:
+    """The experiment of a file, in which MODULE:FUNCTION is a function of this module."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    for part, kind in (("models", ModelSpec), ("embedders", EmbedderSpec)):
+        for name, table in content.get(part, {}).items():
+            content[part][name] = _spec(kind, name, table)
+    content["score_embedder"] = _spec(EmbedderSpec, "", content.get("score_embedder", {"use": "local"}))
+    content["stores"] = {name: _function(function) for name, function in content.get("stores", {}).items()}
+    content["data"] = {name: _data_set(name, table) for name, table in content["data"].items()}
+    return Experiment(**content)
+
+
+def _spec(kind: Any, name: str, table: Mapping[str, Any]) -> Any:
+    settings = {"name": name or None, **table}
+    use, called = settings.pop("use"), settings.pop("name")
+    made = _function(use)
+    return kind(made() if callable(made) else use, called, **settings)
+
+
+def _function(name: str) -> Any:
+    return globals()[name.partition(":")[2]] if name.startswith("benchmarks.") else name
+
+
+def _data_set(name: str, table: Mapping[str, Any]) -> DataSet:
+    given = dict(table)
+    sample, seed = given.pop("sample", None), given.pop("seed", 0)
+    data = read_data(given.pop("path"), given.pop("format", "oprag"), name=name, **given)
+    return data if sample is None else data.sample(sample, seed)
+
+
 def store(embeddings: Embeddings) -> InMemoryVectorStore:
-    """A store of an experiment file."""
+    """A store of an experiment."""
     return InMemoryVectorStore(embeddings)
 
 

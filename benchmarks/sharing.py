@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.language_reference import language_reference
-from benchmarks.recording_model import calls_in, set_up
+from benchmarks.recording_model import calls_in, make, set_up
 from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
@@ -99,7 +99,7 @@ def _experiment(similarities: tuple[float, ...]) -> Experiment:
     return Experiment(
         name="grid",
         data={"reference": language_reference()},
-        models={"recording": {"use": "benchmarks.recording_model:make"}},
+        models={"recording": make()},
         grid={
             "method": METHODS,
             "store": STORES,

@@ -95,12 +95,9 @@ def metrics_table() -> str:
     rows = ["| metric | what it is |", "|---|---|"]
     for name in METRICS:
         function = getattr(metrics, name, None)
-        what = _LIKELIHOOD if function is None else function.__doc__.partition("\n")[0]
+        what = function.__doc__.partition("\n")[0]
         rows.append(f"| `{name}` | {what} |")
     return "\n".join(rows) + "\n"
-
-
-_LIKELIHOOD = "The mean log-probability of the tokens of the gold answer, of the methods that ask for likelihoods."
 
 
 def versions_table() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ _QUESTIONS = 2
 _LINES_OF_A_PAGE = 40
 
 
-def write_official(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what the tables of `data` in an experiment file name, below a folder."""
-    for seed, table in enumerate(tables.values()):
-        data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
-        _WRITERS[table["format"]](folder / table["path"], data, table)
+def write_official(path: Path, format_name: str, seed: int, **options: Any) -> None:
+    """Write a data set where an experiment reads it; another one for each seed."""
+    data = keepers(documents=1 + seed % 2, questions=_QUESTIONS, words=700 + 50 * seed)
+    _WRITERS[format_name](path, data, options)
 
 
 def _infinitebench(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
@@ -110,20 +108,10 @@ def _kg_rag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
         write(path.parent / "docs" / f"{name}.pdf", _pdf(str(text)))
 
 
-def _llama_rag_dataset(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
-    examples = [
-        {
-            "query": question.text,
-            "query_by": {"model_name": "gpt-4", "type": "ai"},
-            "reference_contexts": [_text(data, question)[question.evidence[0].start : question.evidence[0].end]],
-            "reference_answer": _answer(question),
-            "reference_answer_by": {"model_name": "gpt-4", "type": "ai"},
-        }
-        for question in data.questions
-    ]
-    write(path, json.dumps({"examples": examples}))
+def _oprag(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
+    write_lines(path, *({"question": one.text, "answer": _answer(one), "document": "*"} for one in data.questions))
     for name, text in data.documents.items():
-        write(path.parent / "source_files" / f"{name}.pdf", _pdf(str(text)))
+        write(path.parent / Path(table["documents"]).name / f"{name}.pdf", _pdf(str(text)))
 
 
 def _medqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
@@ -138,7 +126,7 @@ def _medqa(path: Path, data: DataSet, table: Mapping[str, Any]) -> None:
         for number, question in enumerate(data.questions)
     ]
     write_lines(path, *rows)
-    folder = path.parents[len(Path(table["path"]).parts) - 1] / table["documents"]
+    folder = table["documents"]
     for name, text in data.documents.items():
         write(folder / f"{name}.txt", str(text))
 
@@ -169,9 +157,9 @@ def _parts(things: list[str], size: int) -> list[list[str]]:
 _WRITERS: dict[str, Callable[[Path, DataSet, Mapping[str, Any]], None]] = {
     "infinitebench": _infinitebench,
     "kg_rag": _kg_rag,
-    "llama_rag_dataset": _llama_rag_dataset,
     "longbench": _longbench,
     "medqa": _medqa,
     "narrativeqa": _narrativeqa,
+    "oprag": _oprag,
     "quality": _quality,
 }

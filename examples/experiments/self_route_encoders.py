@@ -1,15 +1,13 @@
-"""Contriever and Dragon, the encoders of Self-Route, for experiment files.
+"""Contriever and Dragon, the encoders of Self-Route, as embedders of an experiment.
 
 They are not sentence-transformers' own models, so `huggingface:PATH` would not know how they are used: Contriever takes
 the mean of its token vectors (Izacard et al. 2022, arXiv 2112.09118), Dragon the vector of the first token, and Dragon
 has two models, one for questions and one for documents (Lin et al. 2023, arXiv 2302.07452).
 
-    [embedders.dragon]
-    use = "self_route_encoders:dragon"
-    tokenizer = "huggingface:facebook/dragon-plus-context-encoder"
+    EmbedderSpec(dragon(), tokenizer="huggingface:facebook/dragon-plus-context-encoder")
 
 Both were trained for the inner product; the harness ranks by cosine, whatever the embedder.
-What they need: pip install torch transformers. The folder of this file must be in PYTHONPATH.
+What they need: pip install torch transformers.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from oprag.errors import (
     IndexFileError,
     IndexFileWarning,
     InputFileError,
-    LikelihoodError,
     MissingExtraError,
     MissingPositionError,
     MissingSourceError,
@@ -38,7 +37,6 @@ from oprag.errors import (
     SourceWarning,
     TokenizerError,
     UncertainOrderError,
-    UntrustedExperimentError,
 )
 from oprag.lazy import loader, set_public_module
 from oprag.options import OP_RAG, ContextOptions
@@ -66,7 +64,6 @@ __all__ = [
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
-    "LikelihoodError",
     "LocalEmbedder",
     "Located",
     "MissingExtraError",
@@ -99,7 +96,6 @@ __all__ = [
     "TokenizerError",
     "Uncertain",
     "UncertainOrderError",
-    "UntrustedExperimentError",
     "VectorCache",
     "WorkingContext",
     "WrittenPositions",

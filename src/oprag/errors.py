@@ -15,9 +15,7 @@
     ├── InputFileError (OSError)            a text file cannot be read
     ├── DataError (ValueError)              questions or documents do not match their format, or are unusable
     ├── ExperimentError (ValueError)        an experiment is invalid
-    │   └── UntrustedExperimentError        an experiment file contains parts that require trust
     ├── ResultsFileError (OSError)          a results file is corrupt, or cannot be read or written
-    ├── LikelihoodError (ValueError)        the likelihood of an answer cannot be computed
     ├── PromptError (ValueError)            a prompt template is invalid or needs a missing value
     ├── ModelError (RuntimeError)           a model call failed
     ├── SourceReadError (OSError)           a source, or the neighbors of a chunk, cannot be read
@@ -53,7 +51,6 @@ __all__ = [
     "IndexFileError",
     "IndexFileWarning",
     "InputFileError",
-    "LikelihoodError",
     "MissingExtraError",
     "MissingPositionError",
     "MissingSourceError",
@@ -73,7 +70,6 @@ __all__ = [
     "SourceWarning",
     "TokenizerError",
     "UncertainOrderError",
-    "UntrustedExperimentError",
 ]
 
 _MAX_LENGTH = 10_000  # characters of a message, whose parts may come from documents
@@ -147,21 +143,8 @@ class ExperimentError(OpragError, ValueError):
     """An experiment is invalid or references something unknown; raised before any model call."""
 
 
-class UntrustedExperimentError(ExperimentError):
-    """An experiment file with parts that require trust was read without it; nothing was imported, called or opened."""
-
-    @property
-    def needs(self) -> tuple[Any, ...]:
-        """The parts that require trust, in file order, each with `place`, `value` (as text) and `reason`."""
-        return tuple(self.value or ())
-
-
 class ResultsFileError(OpragError, OSError):
     """A file is not a results file, is corrupt, or cannot be read or written."""
-
-
-class LikelihoodError(OpragError, ValueError):
-    """The likelihood of an answer cannot be computed, for example because it is empty or does not fit the window."""
 
 
 class PromptError(OpragError, ValueError):

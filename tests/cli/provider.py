@@ -1,10 +1,9 @@
-"""A provider's package, as LangChain's `init_chat_model` finds it under the name `langchain_groq`."""
+"""Packages of providers, as LangChain's `init_chat_model` finds them under `langchain_groq` and `langchain_ollama`."""
 
 from __future__ import annotations
 
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,24 +12,13 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
+from tests.compare import ledgers
+
 if TYPE_CHECKING:
     import pytest
 
 MODULE = "langchain_groq"
-
-
-class _Words:
-    """Counts words, and cannot be copied, like many a client."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __call__(self, text: str) -> int:
-        with self._lock:
-            return len(text.split())
-
-
-count_words = _Words()
+FREE_MODULE = "langchain_ollama"
 
 
 def _prompt_of(messages: list[BaseMessage]) -> str:
@@ -95,8 +83,23 @@ class ChatGroq(BaseChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
 
 
+class ChatOllama(BaseChatModel):
+    """A model of this machine that reads ledgers as the function of its name does."""
+
+    model: str
+
+    @property
+    def _llm_type(self) -> str:
+        return "ollama"
+
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        reply = getattr(ledgers, self.model)()(_prompt_of(messages))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
+
+
 def install(monkeypatch: pytest.MonkeyPatch) -> type[ChatGroq]:
-    """Let this module be the provider's package, which has not been asked anything."""
+    """Let this module be the packages of the providers, which have not been asked anything."""
+    monkeypatch.setitem(sys.modules, FREE_MODULE, sys.modules[__name__])
     monkeypatch.setitem(sys.modules, MODULE, sys.modules[__name__])
     monkeypatch.setattr(ChatGroq, "made", [])
     monkeypatch.setattr(ChatGroq, "prompts", [])

@@ -325,13 +325,6 @@ def test_tokens_can_be_counted_as_the_embedder_counts(book):
     assert not context["tokens_are_approximate"]
 
 
-def test_tokens_can_be_counted_by_a_function_of_ones_own(book):
-    options = ("--token-budget", 12, "--count-tokens", "tests.cli.provider:count_words")
-    (context,) = json_of(book, QUESTION, *SMALL, *options)["contexts"]
-    assert 0 < context["tokens"] == len(context["text"].split()) <= 12
-    assert not context["tokens_are_approximate"]
-
-
 def test_the_model_gets_its_address_and_its_temperature(book, model):
     answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5", "--max-tokens", "7")
     (made,) = model.made

@@ -38,21 +38,21 @@ NO_NUMBER = {
 }
 NO_ORDER = {"check": ("chunks.jsonl",)}
 NO_CHUNK_FITS = dict.fromkeys(("context", "map", "ask"), ("book.txt", "What?", "--token-budget", "1"))
-NO_TRUST = {
-    "compare": ("untrusted.toml",),
-    "report": ("harbour.db", "--experiment", "untrusted.toml"),
+NO_DATA = {
+    "compare": ("code.toml",),
+    "report": ("harbour.db", "--experiment", "code.toml"),
 }
 NO_RESULTS = {
-    "compare": ("harbour.toml", "--trust", "--results", "damaged.db"),
+    "compare": ("harbour.py:experiment", "--results", "damaged.db"),
     "report": ("damaged.db",),
     "sweep": ("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--results", "damaged.db"),
 }
 MODEL_FAILS = {
     "ask": ("book.txt", "What?", "--model", "groq:down"),
-    "compare": ("failing.toml", "--trust"),
+    "compare": ("failing.py:experiment",),
     "sweep": (
         *("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--yes"),
-        *("--model", "tests.compare.answering:leaking"),
+        *("--model", "groq:down"),
     ),
 }
 # Where each command reads, so that Ctrl-C may come there.
@@ -80,11 +80,13 @@ def folder(tmp_path, monkeypatch):
     write_ledgers(tmp_path)
     experiments = {
         "failing": (GRID, '[models.m]\nuse = "tests.compare.answering:leaking"'),
-        "untrusted": (GRID, '[models.m]\nuse = "os:system"'),
+        "code": (GRID, '[models.m]\nuse = "os:system"'),
         "wrong": (GRID.replace("2", "0"), model()),
     }
     for name, (grid, table) in experiments.items():
-        write_experiment(tmp_path, grid, table).rename(tmp_path / f"{name}.toml")
+        path = write_experiment(tmp_path, grid, table)
+        path.rename(tmp_path / f"{name}.toml")
+        path.with_suffix(".py").rename(tmp_path / f"{name}.py")
     write_experiment(tmp_path, GRID, model())
     (tmp_path / "harbour.db").touch()
     (tmp_path / "chunks.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n', encoding="utf-8")
@@ -105,7 +107,7 @@ CASES: dict[str, tuple[Mapping[str, tuple[str, ...]], int]] = {
     "a missing file": (NO_FILE, INVALID_INPUT),
     "a number that it cannot be": (NO_NUMBER, INVALID_INPUT),
     "no chunk fits": (NO_CHUNK_FITS, INVALID_INPUT),
-    "no trust": (NO_TRUST, INVALID_INPUT),
+    "code in an experiment file": (NO_DATA, INVALID_INPUT),
     "a damaged results file": (NO_RESULTS, INCOMPLETE),
     "a model that fails": (MODEL_FAILS, INCOMPLETE),
     "an order that cannot be known": (NO_ORDER, PROBLEMS_FOUND),
@@ -135,7 +137,7 @@ def test_every_error_has_a_code():
     unfinished = {kind.__name__ for kind in kinds if exit_code(kind.__new__(kind)) == INCOMPLETE}
     assert unfinished == {
         *("OpragError", "ChunkError", "TokenizerError", "EmbeddingError", "CacheError", "IndexFileError"),
-        *("ResultsFileError", "LikelihoodError", "ModelError", "SourceReadError"),
+        *("ResultsFileError", "ModelError", "SourceReadError"),
     }
 
 

@@ -11,8 +11,7 @@ pytest.importorskip("jinja2")
 
 from oprag.cli.app import app
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Experiment
-from tests.compare.folders import PARTS, model, write_experiment
+from tests.compare.folders import PARTS, PYTHON, experiment_of, in_python, model, write_experiment
 from tests.compare.report.parsed import page_of
 
 
@@ -20,12 +19,12 @@ from tests.compare.report.parsed import page_of
 def folder(tmp_path):
     """A folder with an experiment that was run."""
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [1, 3]', model())
-    assert run(Experiment.from_file(path, trust=True), tmp_path / "r.db").complete
+    assert run(experiment_of(path), tmp_path / "r.db").complete
     return tmp_path
 
 
 def report(*arguments):
-    return CliRunner().invoke(app, ["report", "--trust", *map(str, arguments)])
+    return CliRunner().invoke(app, ["report", *map(str, arguments)])
 
 
 def refused(result, *words, code=2):
@@ -53,7 +52,7 @@ def test_it_stands_beside_the_results_by_default(folder):
 def test_texts_come_from_the_experiment_file(folder):
     assert report(folder / "r.db").exit_code == 0
     assert "Leith" not in (folder / "r.html").read_text(encoding="utf-8")
-    assert report(folder / "r.db", "--experiment", folder / "harbour.toml").exit_code == 0
+    assert report(folder / "r.db", "--experiment", in_python(folder / "harbour.toml")).exit_code == 0
     texts = page_of(folder / "r.html").section("questions").by_class("texts")
     assert len(texts) == 4
     assert any(PARTS[0].split(". ")[0] in text.text for text in texts)
@@ -62,13 +61,14 @@ def test_texts_come_from_the_experiment_file(folder):
 def test_the_metric_and_the_experiment_are_named(folder):
     text = (folder / "harbour.toml").read_text(encoding="utf-8")
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
-    run(Experiment.from_file(folder / "other.toml", trust=True), folder / "r.db")
+    (folder / "other.py").write_text(PYTHON, encoding="utf-8")
+    run(experiment_of(folder / "other.toml"), folder / "r.db")
     refused(report(folder / "r.db"), "several experiments", "harbour, other")
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")
     assert page.root.all("h1")[0].text == "Results of other"
     assert "main metric rouge_l" in page.section("overview").text
-    assert report(folder / "r.db", "--experiment", folder / "other.toml").exit_code == 0
+    assert report(folder / "r.db", "--experiment", in_python(folder / "other.toml")).exit_code == 0
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
@@ -81,12 +81,12 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "create it first")
     refused(report(folder / "r.db", "-o", folder), "folder")
     refused(report(folder / "r.db", "-o", folder / "r.db"), "would be overwritten")
-    toml = folder / "harbour.toml"
-    refused(report(folder / "r.db", "--experiment", toml, "-o", toml), "would be overwritten")
+    python = in_python(folder / "harbour.toml")
+    refused(report(folder / "r.db", "--experiment", python, "-o", folder / "harbour.py"), "refusing to overwrite")
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
-        refused(report(folder / "r.db", "--experiment", toml, "-o", data), name)
+        refused(report(folder / "r.db", "--experiment", python, "-o", data), name)
         refused(
             report(folder / "r.db", "-o", data),
             "exists and is not an HTML file; refusing to overwrite it",
@@ -115,6 +115,6 @@ def test_a_report_is_written_anew_and_a_page_of_the_data_is_not(folder):
     page.write_text("<!DOCTYPE html><p>The harbour.</p>", encoding="utf-8")
     line = {"question": "Where?", "answers": ["There"], "path": "page.html"}
     (folder / "data" / "questions.jsonl").write_text(json.dumps(line), encoding="utf-8")
-    result = report(folder / "r.db", "--experiment", folder / "harbour.toml", "-o", page)
+    result = report(folder / "r.db", "--experiment", in_python(folder / "harbour.toml"), "-o", page)
     refused(result, "is an input of this command")
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html><p>")

@@ -8,13 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import argument, model, write_experiment
 
 GRID = 'method = "context_only"\norder = ["source", "rank"]\nk = [2, 3]'
 
 
-def compare(*arguments) -> Any:
-    return CliRunner().invoke(app, ["compare", "--trust", *map(str, arguments)])
+def compare(path, *arguments) -> Any:
+    return CliRunner().invoke(app, ["compare", argument(path), *map(str, arguments)])
 
 
 def read_csv(path):

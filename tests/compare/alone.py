@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
-from oprag.compare.controls import CONTROLS, GOLD
+from oprag.compare.controls import CONTROLS
 from oprag.compare.data.data_set import Question
 from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
@@ -76,8 +76,7 @@ def answer_alone(
     model: Callable[[str], Any],
 ) -> Answer:
     """The answer, with every call made for it alone."""
-    inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
-    task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
+    task = Task(question.text, cell.options, cell.context_options, question.choices)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
     answer = run_sync(drive(task, backend, Limit(4), method=CONTROLS.get(cell.method)))

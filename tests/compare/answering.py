@@ -1,4 +1,4 @@
-"""Models that experiment files name, for processes of their own."""
+"""Models for experiments, for processes of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,22 @@ def quick(
         failing: A word; a call whose prompt has it fails, unless `log` has a file beside it that ends in ".mended".
         calls_before_failing: How many of them succeed.
     """
-    made = 0
+    return partial(_quick_reply, [], log, seconds, failing, calls_before_failing)
 
-    def reply(prompt: str) -> str:
-        nonlocal made
-        with _LOCK:
-            made += 1
-            number = made
-            if log:
-                with Path(log).open("a", encoding="utf-8") as file:
-                    file.write(f"{len(prompt)} {hash_of(prompt)}\n")
-        time.sleep(seconds)
-        if failing and failing in prompt and number > calls_before_failing and not Path(f"{log}.mended").exists():
-            raise ValueError(f"no answer about {failing}\nand a second line")
-        return f"forty tons {hash_of(prompt)}"
 
-    return reply
+def _quick_reply(
+    made: list[str], log: str, seconds: float, failing: str, calls_before_failing: int, prompt: str
+) -> str:
+    with _LOCK:
+        made.append(prompt)
+        number = len(made)
+        if log:
+            with Path(log).open("a", encoding="utf-8") as file:
+                file.write(f"{len(prompt)} {hash_of(prompt)}\n")
+    time.sleep(seconds)
+    if failing and failing in prompt and number > calls_before_failing and not Path(f"{log}.mended").exists():
+        raise ValueError(f"no answer about {failing}\nand a second line")
+    return f"forty tons {hash_of(prompt)}"
 
 
 def short(cut: str = "", empty: str = "", limit: int = 3) -> Callable[[str], Any]:
@@ -54,20 +55,6 @@ def short(cut: str = "", empty: str = "", limit: int = 3) -> Callable[[str], Any
         reason = "length" if cut and cut in prompt else "stop"
         return Completion(f"forty tons {hash_of(prompt)}", usage=Usage(len(prompt) // 4, limit), finish_reason=reason)
 
-    return reply
-
-
-made: list[Callable[[str], str]] = []
-"""The models that `counted` has made."""
-
-
-def counted(version: int = 1) -> Callable[[str], str]:
-    """A model that is on record when it is made."""
-
-    def reply(prompt: str) -> str:
-        return f"forty tons {hash_of(f'{version} {prompt}')}"
-
-    made.append(reply)
     return reply
 
 
@@ -85,20 +72,22 @@ def chatty() -> Callable[[str], str]:
 def leaking() -> Callable[[str], str]:
     """A model whose errors repeat the key that its client has sent, as some clients' do."""
 
-    def reply(prompt: str) -> str:
-        raise PermissionError(f"Incorrect API key provided for {len(prompt)} characters: {LEAKED}")
+    return _leak
 
-    return reply
+
+def _leak(prompt: str) -> str:
+    raise PermissionError(f"Incorrect API key provided for {len(prompt)} characters: {LEAKED}")
 
 
 def dying() -> Callable[[str], str]:
     """A model whose process prints its key and dies."""
 
-    def reply(prompt: str) -> str:
-        os.write(2, f"{len(prompt)} characters: Authorization: Bearer {LEAKED}\n".encode())
-        os._exit(3)
+    return _die
 
-    return reply
+
+def _die(prompt: str) -> str:
+    os.write(2, f"{len(prompt)} characters: Authorization: Bearer {LEAKED}\n".encode())
+    os._exit(3)
 
 
 def broken() -> Callable[[str], str]:
@@ -111,3 +100,16 @@ def hash_of(prompt: str) -> str:
     import hashlib
 
     return hashlib.sha256(prompt.encode()).hexdigest()[:12]
+
+
+def good() -> Callable[[str], str]:
+    """A model that is always right about the harbour."""
+    right = {"crane": "forty tons", "bread": "three hours", "comet": "in March", "ferry": "at seven"}
+    return lambda prompt: next(
+        answer for word, answer in right.items() if word in prompt.rpartition("Question")[2].lower()
+    )
+
+
+def bad() -> Callable[[str], str]:
+    """A model that is always wrong."""
+    return lambda prompt: f"nothing known in {len(prompt)} characters"

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 PARTS = [
     "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
@@ -60,7 +64,59 @@ def write_experiment(folder: Path, grid: str, *others: str, data: str = "", **nu
     )
     path = folder / "harbour.toml"
     path.write_text("\n".join(parts), encoding="utf-8")
+    # The same in Python, for experiments with functions of ours.
+    path.with_suffix(".py").write_text(PYTHON, encoding="utf-8")
     return path
+
+
+PYTHON = """\
+from pathlib import Path
+
+from tests.compare.folders import experiment_of
+
+experiment = experiment_of(Path(__file__).with_suffix(".toml"))
+"""
+
+
+def in_python(path: Path) -> str:
+    """What the command line takes for the Python file beside an experiment file."""
+    return f"{path.with_suffix('.py')}:experiment"
+
+
+def argument(path: Any) -> str:
+    """What the command line takes for an experiment: the file, or the Python file if it has functions of ours."""
+    has_functions = isinstance(path, Path) and path.is_file() and '"tests.' in path.read_text(encoding="utf-8")
+    return in_python(path) if has_functions else str(path)
+
+
+def experiment_of(path: Path, **changes: Any) -> Experiment:
+    """The experiment that a file describes, in which `tests.MODULE:FUNCTION` is a function of ours that is called."""
+    content = tomllib.loads(path.read_text(encoding="utf-8")) | changes
+    for part, kind in (("models", ModelSpec), ("embedders", EmbedderSpec)):
+        for name, table in content.get(part, {}).items():
+            content[part][name] = _made(kind, name, {"use": table} if isinstance(table, str) else table)
+    content["metrics"] = [_function(one) for one in content["metrics"]] if "metrics" in content else None
+    content["data"] = {name: _read(path.parent, name, dict(table)) for name, table in content["data"].items()}
+    return Experiment(**{name: value for name, value in content.items() if value is not None})
+
+
+def _made(kind: Any, name: str, table: dict[str, Any]) -> Any:
+    settings = {"name": name, **table}
+    use, called = settings.pop("use"), settings.pop("name")
+    made = _function(use)
+    return kind(made(**settings), called) if callable(made) else kind(use, called, **settings)
+
+
+def _function(name: Any) -> Any:
+    module, _, function = str(name).partition(":")
+    return getattr(import_module(module), function) if module.startswith("tests.") else name
+
+
+def _read(folder: Path, name: str, table: dict[str, Any]) -> Any:
+    given = {key: table.pop(key, None) for key in ("path", "format", "documents", "sample", "seed")}
+    documents = given["documents"] and folder / given["documents"]
+    data = read_data(folder / given["path"], given["format"] or "oprag", name=name, documents=documents, **table)
+    return data if given["sample"] is None else data.sample(given["sample"], given["seed"] or 0)
 
 
 def model(**settings: Any) -> str:

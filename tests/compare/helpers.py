@@ -23,7 +23,6 @@ from tests.meeting import Meeting
 
 __all__ = [
     "METHODS",
-    "Likely",
     "RecordingModel",
     "Words",
     "experiment",
@@ -152,22 +151,9 @@ class RecordingModel:
                 self._running -= 1
 
 
-class Likely:
-    """Finds a long answer less likely than a short one, whatever stands before."""
-
-    name = "likely"
-    window = 100_000
-
-    def count_tokens(self, text: str) -> int:
-        return len(text.split())
-
-    def answer_likelihood(self, prompt: str, answer: str) -> float:
-        return -len(answer) / 10
-
-
 def experiment(model: Any = None, *, grid: Any = None, data: DataSet | None = None, **options: Any) -> Experiment:
-    """An experiment with the model "m" and the embedder "words"; failed calls are not made again by themselves."""
-    models: Mapping[str, Any] = {} if model is None else {"m": ModelSpec(model, "model", retries=0)}
+    """An experiment with the model "m" and the embedder "words"."""
+    models: Mapping[str, Any] = {} if model is None else {"m": ModelSpec(model, "model")}
     given: dict[str, Any] = {
         "name": "small",
         "data": {"keepers": keepers() if data is None else data},

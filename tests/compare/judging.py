@@ -9,14 +9,13 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from oprag.compare.providers.model import ModelSpec
 
 __all__ = ["Served", "asks", "judging_models", "serving"]
-
-MODULE = "tests.compare.judging"
 
 
 class Served:
@@ -49,25 +48,22 @@ class Served:
 
 def asks(address: str, who: str) -> Callable[[str], str]:
     """A model that asks the server."""
+    return partial(_ask, f"{address}/{who}")
 
-    def ask(text: str) -> str:
-        try:
-            with urllib.request.urlopen(f"{address}/{who}", text.encode()) as reply:
-                said: str = reply.read().decode()
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise ConnectionResetError("the line is dead") from None
-        return said
 
-    return ask
+def _ask(address: str, text: str) -> str:
+    try:
+        with urllib.request.urlopen(address, text.encode()) as reply:
+            said: str = reply.read().decode()
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise ConnectionResetError("the line is dead") from None
+    return said
 
 
 def judging_models(served: Served) -> dict[str, Any]:
     """The models of an experiment that ask the server, from any process."""
-    return {
-        name: ModelSpec(f"{MODULE}:asks", name, address=served.address, who=name, retries=0)
-        for name in ("reader", "judge")
-    }
+    return {name: ModelSpec(asks(served.address, name), f"{name} at {served.address}") for name in ("reader", "judge")}
 
 
 @contextmanager

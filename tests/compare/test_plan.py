@@ -9,8 +9,8 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from tests.compare import answering
-from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows
+from tests.cli import provider
+from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
 
 ALL = {
     "k": [3, 6],
@@ -104,10 +104,7 @@ def test_a_plan_writes_nothing_unless_it_is_told_to(tmp_path, monkeypatch):
 
 
 NAMED: dict[str, dict[str, Any]] = {
-    "function": {"models": {"m": ModelSpec("tests.compare.answering:counted", "m")}},
     "provider": {"models": {"m": ModelSpec("openai:gpt-5-mini")}},
-    "gguf": {"models": {"m": ModelSpec("gguf:no/such/file.gguf")}, "method": "answer_likelihood"},
-    "transformers": {"models": {"m": ModelSpec("transformers:no/such/folder")}, "method": "answer_likelihood"},
     "embedder": {"embedders": {"e": "openai:text-embedding-3-small"}, "method": "context_only"},
     "score embedder": {"score_embedder": "openai:text-embedding-3-small", "method": "closed_book"},
 }
@@ -117,42 +114,41 @@ NAMED: dict[str, dict[str, Any]] = {
 def test_a_plan_opens_nothing_that_is_loaded_or_needs_a_key(case, tmp_path, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("tests.compare.answering.made", [])
     options = dict(NAMED[case])
     grid = {"k": 4, "chunk_size": 32, "method": options.pop("method", "stuff")}
     model = None if "models" in options or grid["method"] == "context_only" else refuses
     plan = make_plan(experiment(model, grid=grid, **options), tmp_path / "results.db")
     assert plan.calls == (0 if case == "embedder" else 6)
     assert plan.stand_in == (("e",) if case == "embedder" else ())
-    assert answering.made == []
     assert not list(tmp_path.iterdir())
 
 
 def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monkeypatch):
     path = tmp_path / "results.db"
+    groq = provider.install(monkeypatch)
 
-    def named(function="counted", **settings):
-        models = {"m": ModelSpec(f"tests.compare.answering:{function}", "m", **settings)}
+    def named(model="cranes", **settings):
+        models = {"m": ModelSpec(f"groq:{model}", **settings)}
         return experiment(None, models=models, grid={"k": [2, 4], "chunk_size": 32})
 
     assert run(named(), path).complete
-    monkeypatch.setattr("tests.compare.answering.made", [])
+    groq.made.clear()
     plan = make_plan(named(), path)
     assert (plan.done, plan.calls) == (12, 0)
     # Whatever is said otherwise is another model.
-    assert (make_plan(named(version=2), path).done, make_plan(named(version=2), path).calls) == (0, 12)
-    assert make_plan(named("quick"), path).calls == 12
-    assert answering.made == []
+    assert (make_plan(named(max_tokens=2), path).done, make_plan(named(max_tokens=2), path).calls) == (0, 12)
+    assert make_plan(named("others"), path).calls == 12
+    assert groq.made == []
 
 
 def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.compare.answering.made", [])
-    models = {"m": ModelSpec("tests.compare.answering:counted", "m")}
+    groq = provider.install(monkeypatch)
+    models = {"m": ModelSpec("groq:cranes")}
     resolved = ResolvedExperiment(experiment(None, models=models))
     plan = make_plan(resolved, tmp_path / "results.db", keep=True)
     report = run(resolved, tmp_path / "results.db")
     assert (report.complete, report.spent.calls) == (True, plan.calls)
-    assert len(answering.made) == 1
+    assert len(groq.made) == 1
 
 
 def test_two_names_of_one_model_share_their_calls_in_a_plan_too(tmp_path):
@@ -223,14 +219,6 @@ def test_progress_of_a_plan_is_told():
     seen = []
     make_plan(experiment(refuses), on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 6) for number in range(1, 7)]
-
-
-def test_likelihoods_are_planned(tmp_path):
-    grid = {"k": 4, "chunk_size": 32, "method": ["answer_likelihood", "closed_book_likelihood"]}
-    plan = make_plan(experiment(None, models={"likely": Likely()}, grid=grid))
-    assert plan.calls == 12
-    assert plan.models["likely"].output_tokens == 0
-    assert plan.models["likely"].input_tokens > 0
 
 
 def chance(answer):

@@ -17,12 +17,11 @@ from oprag.compare.analysis.rows import answer_columns
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
-from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.difference import paired_difference
 from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.analysis.test_curves import PEAK, curve
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import experiment_of, model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.stats.oracles import as_pair
 
@@ -36,7 +35,7 @@ def ran(tmp_path_factory) -> Results:
     path = write_experiment(
         folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
     )
-    return compare(path, trust=True)
+    return compare(experiment_of(path), path.with_suffix(".db"))
 
 
 def read_csv(path) -> list[dict[str, str]]:
@@ -213,9 +212,7 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
-    described = Experiment.from_file(
-        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"), trust=True
-    )
+    described = experiment_of(write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), limits="{calls = 0}"))
     run = compare(described, tmp_path / "r.db")
     assert run.run is not None
     assert not run.run.complete
@@ -451,7 +448,7 @@ def test_best_is_held_against_the_others_question_by_question(ran):
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02))
-    run = compare(path, tmp_path / "r.db", trust=True, measure=True)
+    run = compare(experiment_of(path), tmp_path / "r.db", measure=True)
     answers = list(run.answers())
     for row in run:
         ours = [one for one in answers if one["method"] == row["method"]]
@@ -486,7 +483,7 @@ def test_without_measurements_there_are_no_columns(tmp_path):
 def test_numbers_that_are_all_missing_are_numbers_in_parquet(tmp_path, answers):
     pq: Any = pytest.importorskip("pyarrow.parquet")
     path = write_experiment(tmp_path, 'method = "closed_book"', model())
-    run = compare(path, tmp_path / "r.db", trust=True)
+    run = compare(experiment_of(path), tmp_path / "r.db")
     run.to_parquet(tmp_path / "t.parquet", answers=answers)
     kinds = {field.name: str(field.type) for field in pq.read_table(tmp_path / "t.parquet").schema}
     assert kinds["context_tokens"] == "double"

@@ -1,5 +1,6 @@
 """What the pages about comparing show is run as it is: comparing.md, experiment_file.md and results_file.md."""
 
+import importlib
 import json
 import re
 import runpy
@@ -8,7 +9,6 @@ import sqlite3
 import tomllib
 from contextlib import closing
 from pathlib import Path
-from random import Random
 
 import pytest
 from typer.testing import CliRunner
@@ -17,7 +17,7 @@ from oprag.cli.app import app
 from oprag.compare import DataSet, ModelSpec, Question, compare
 from oprag.compare.db.schema import RESULTS
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores import STORE_NAMES
 from tests.compare.folders import write_data
 from tests.compare.helpers import RecordingModel, experiment, rows
 from tests.reader import ROOT, text_blocks
@@ -28,7 +28,7 @@ FIRST_COMPARISON, COMPARING, FILE, RESULTS_FILE = (
 )
 SHOWN_FILES = re.findall(r"```toml\n(.*?)```", FIRST_COMPARISON, re.DOTALL)
 EVERYTHING, JUDGES = re.findall(r"```toml\n(.*?)```", FILE, re.DOTALL)
-ORDERS_SHOWN, COVERAGE_SHOWN = text_blocks(ROOT / "docs" / "tutorials" / "first_comparison.md")
+COVERAGE_SHOWN, *_ = text_blocks(ROOT / "docs" / "tutorials" / "first_comparison.md")
 (PRINTED,) = text_blocks(ROOT / "docs" / "how_to" / "compare.md")
 (RESULTS_SCRIPT,) = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)
 (METRICS_SCRIPT,) = re.findall(r"```python\n(.*?)```", FILE, re.DOTALL)
@@ -37,33 +37,19 @@ FIRST = ROOT / "examples" / "compare_reference"
 EXAMPLE = ROOT / "examples" / "compare_orders.toml"
 
 
-class Seeded:
-    """A likelihood model whose figures are drawn, by what it reads; the packaged one takes minutes."""
-
-    name, window = "seeded", 8_192
-
-    def count_tokens(self, text):
-        return len(text) // 4
-
-    def answer_likelihood(self, prompt, answer):
-        return -4 + Random(answer).gauss(0, 0.5) + Random(prompt + answer).gauss(0, 0.05)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the first experiments were run, with what they printed."""
+    """Where the first experiment was run, with what it printed."""
     folder = tmp_path_factory.mktemp("first")
     for path in FIRST.iterdir():
         if path.is_file():
             shutil.copy(path, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(ModelSpec, "_loaded_likelihood", lambda _: Seeded())
         runpy.run_path("make_data.py")
-        for name, options in (("orders", []), ("coverage", ["--compare-axis", "k"])):
-            result = CliRunner().invoke(app, ["compare", f"{name}.toml", *options])
-            assert result.exit_code == 0, result.output
-            Path(f"{name}.txt").write_text(result.stdout, encoding="utf-8")
+        result = CliRunner().invoke(app, ["compare", "coverage.toml", "--compare-axis", "k"])
+        assert result.exit_code == 0, result.output
+        Path("coverage.txt").write_text(result.stdout, encoding="utf-8")
     return folder
 
 
@@ -73,13 +59,12 @@ def same(text):
     return [re.sub(r"[ ─]+", " ", figures.sub("0", line)).strip() for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(("name", "shown"), [("orders", ORDERS_SHOWN), ("coverage", COVERAGE_SHOWN)])
-def test_the_first_tables_are_those_that_are_shown(folder, name, shown):
-    assert same((folder / f"{name}.txt").read_text(encoding="utf-8")) == same(shown)
+def test_the_first_table_is_that_which_is_shown(folder):
+    assert same((folder / "coverage.txt").read_text(encoding="utf-8")) == same(COVERAGE_SHOWN)
 
 
 def test_the_experiment_files_are_those_that_are_shown():
-    files = [(FIRST / f"{name}.toml").read_text(encoding="utf-8") for name in ("orders", "coverage", "answers")]
+    files = [(FIRST / f"{name}.toml").read_text(encoding="utf-8") for name in ("coverage", "answers")]
     assert files == SHOWN_FILES
 
 
@@ -97,11 +82,12 @@ def test_the_results_in_python_are_those_that_are_shown(folder, monkeypatch, cap
 def test_the_metrics_of_ones_own_score(tmp_path, monkeypatch):
     (tmp_path / "my_metrics.py").write_text(METRICS_SCRIPT, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    names = tomllib.loads(re.findall(r"`(metrics = \[.*my_metrics.*\])`", FILE)[0])["metrics"]
+    functions = vars(importlib.import_module("my_metrics"))
+    given = eval(re.findall(r"`metrics=(\[.*right_numbers.*\])`", FILE)[0], dict(functions))
     question = Question(id="one", text="When?", documents=("text",), answers=("in 1969, on the 20th", "never"))
     data = DataSet(name="moon", documents={"text": "It was on the 20th of July 1969."}, questions=[question])
     model = RecordingModel(lambda text: "It was in 1969.")
-    compare(experiment(model, data=data, metrics=names), tmp_path / "results.db")
+    compare(experiment(model, data=data, metrics=given), tmp_path / "results.db")
     ((scores,),) = rows(tmp_path / "results.db", "SELECT scores FROM results")
     assert json.loads(scores) == {"token_f1": 0.5, "right_numbers": 0.5, "words": 4.0}
 
@@ -128,11 +114,11 @@ def test_the_queries_run(folder):
 def test_the_file_with_every_key_is_read(tmp_path):
     write_data(tmp_path / "stories")
     (tmp_path / "all.toml").write_text(EVERYTHING, encoding="utf-8")
-    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields)
-    experiment = Experiment.from_file(tmp_path / "all.toml", trust=True)
+    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores"}
+    experiment = Experiment.from_file(tmp_path / "all.toml")
     # The control has no order and no context; random has three seeds.
     assert len(experiment.grid_cells.cells) == 2 * (3 * 2 * (2 + 3) + 1)
-    line = EVERYTHING.partition("besides ")[2].partition("\n")[0]
+    line = FILE.partition("besides ")[2].partition("\n")[0]
     assert line.split(", ") == list(STORE_NAMES)
 
 

@@ -70,6 +70,7 @@ def _printed():
         "how_to/continuity.md": "1\n",
         "how_to/neighbors.md": "3\n3\n",
         "how_to/prompt_caching.md": text_blocks(DOCS / "how_to" / "prompt_caching.md")[0] + "0 of ",
+        "how_to/questions.md": "1\n",
         "how_to/rerankers.md": "[0, 52]\n[0, 52]\n",
         "how_to/ray.md": "complete 0 questions in cells are left\n",
         "how_to/tenants.md": "2\n2\n",

@@ -2,18 +2,20 @@
 
 import re
 import shutil
-import tomllib
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from oprag.compare import EmbedderSpec, Experiment, ModelSpec, make_plan, run
+from oprag.cli.experiments import read_experiment
+from oprag.compare import EmbedderSpec, Limits, ModelSpec, make_plan, read_data, run
 from tests.compare.helpers import Words, reply_to, rows
 from tests.official_data import write_official
 from tests.paper_grids import CELLS, COMMON, FIGURES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "experiments"
-FILES = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+PARTS = ("self_route_encoders",)
+FILES = {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in PARTS}
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 PROVIDERS = re.compile(r"(openai|google_genai):\S+")
@@ -22,15 +24,24 @@ every_file = pytest.mark.parametrize("name", FILES)
 
 
 @pytest.fixture
-def experiment(name, tmp_path):
-    """A file as it is, with data where it says; tokenizers must be fetched, so contexts are counted by another one."""
-    place = shutil.copy(FILES[name], tmp_path)
-    write_official(tmp_path, tables(name)["data"])
-    return Experiment.from_file(place, changes={"count_tokens": "words"}, trust=True)
+def given(name, tmp_path, monkeypatch):
+    """A file as it is, with data where it says."""
+    for path in FOLDER.glob("*.py"):
+        shutil.copy(path, tmp_path)
+    seeds = count()
+
+    def read(path, format_name, **options):
+        write_official(path, format_name, next(seeds), **options)
+        return read_data(path, format_name, **options)
+
+    monkeypatch.setattr("oprag.compare.read_data", read)
+    return read_experiment(f"{tmp_path / FILES[name].name}:experiment")[0]
 
 
-def tables(name):
-    return tomllib.loads(FILES[name].read_text(encoding="utf-8"))
+@pytest.fixture
+def experiment(given):
+    """The same, but tokenizers must be fetched, so contexts are counted by another one."""
+    return given.replace(count_tokens="words")
 
 
 def offline(experiment, *, few=False):
@@ -41,10 +52,9 @@ def offline(experiment, *, few=False):
         few: Keep the first two numbers of each axis that has numbers, and one question of each set.
     """
     return experiment.replace(
-        models={name: ModelSpec(reply_to, f"stand-in for {name}", retries=0) for name in experiment.models},
+        models={name: ModelSpec(reply_to, f"stand-in for {name}") for name in experiment.models},
         embedders={name: EmbedderSpec(Words(name), name) for name in experiment.embedders},
         score_embedder=EmbedderSpec(Words("score"), "score"),
-        stores=dict.fromkeys(experiment.stores, "tests.compare.stores.made_up:plain"),
         grid=[
             {name: _offline_values(name, values, few=few) for name, values in one.items()} for one in experiment.grid
         ],
@@ -54,8 +64,7 @@ def offline(experiment, *, few=False):
 
 def _offline_values(axis, values, *, few):
     if axis == "store":
-        # Chroma and FAISS are packages of their own.
-        return list(dict.fromkeys("in_memory" if store in ("chroma", "faiss") else store for store in values))
+        return ["in_memory"]  # the others are packages or services of their own
     return values[:2] if few and isinstance(values[0], int | float) else values
 
 
@@ -63,9 +72,8 @@ def cells_of(experiment, names):
     return [tuple(cell.values()[name] for name in names) for cell in experiment.grid_cells.cells]
 
 
-def comments(name):
-    lines = FILES[name].read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if line.startswith("#"))
+def docstring(name):
+    return FILES[name].read_text(encoding="utf-8").split('"""')[1]
 
 
 def test_every_file_is_covered():
@@ -98,31 +106,32 @@ def test_context_lengths_are_those_of_the_figures():
 
 @every_file
 def test_it_names_its_figures_and_what_is_not_said(name):
-    words = set(re.findall(r"[\d.,/]*\dK?", comments(name)))
+    words = set(re.findall(r"[\d.,/]*\dK?", docstring(name)))
     assert set(FIGURES[name].split()) <= words
     for part in ("Published", "Said by the paper", "Not said", "To do:"):
-        assert part in comments(name)
+        assert part in docstring(name)
 
 
 @every_file
-def test_models_and_embedders_are_named_and_no_money_is_set(name, experiment):
-    given = tables(name)
-    for model in given["models"].values():
-        assert PROVIDERS.fullmatch(model["use"])
-        assert ("base_url" in model) == ("Llama" in model["use"])
-        assert model["max_tokens"] <= 512
-        assert model["temperature"] == 0
-    for embedder in experiment.embedders.values():
-        bge_or_arctic = "BAAI/bge-large-en-v1.5" in embedder.use or "snowflake-arctic-embed-m-v1.5" in embedder.use
+def test_models_and_embedders_are_named_and_no_money_is_set(name, given):
+    for model in given.models.values():
+        assert PROVIDERS.fullmatch(model.use)
+        assert ("base_url" in model.settings) == ("Llama" in model.use)
+        assert model.settings["max_tokens"] <= 512
+        assert model.settings["temperature"] == 0
+    for embedder in given.embedders.values():
+        use = str(embedder.use)
+        bge_or_arctic = "BAAI/bge-large-en-v1.5" in use or "snowflake-arctic-embed-m-v1.5" in use
         assert bool(embedder.question_prefix) == bge_or_arctic
         assert embedder.document_prefix == ""
-    assert re.match("(tiktoken|huggingface):", given["count_tokens"])
-    assert "prices" not in given
-    assert "limits" not in given
+    assert re.match("(tiktoken|huggingface):", given.count_tokens)
+    assert given.prices == {}
+    assert given.limits == Limits()
 
 
-def test_self_route_asks_in_the_words_of_the_paper():
-    route = " ".join(tables("self_route")["prompts"]["route"].split())
+@pytest.mark.parametrize("name", ["self_route"])
+def test_self_route_asks_in_the_words_of_the_paper(given):
+    route = " ".join(given.prompts.route.user.split())
     assert "rite unanswerable if the query can not be answered based on the provided text" in route
 
 
@@ -154,7 +163,7 @@ SIZES = {"en_qa": 351, "en_mc": 229, "quality": 2_086, "multifieldqa": 150}
 
 @every_file
 def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
-    (row,) = re.findall(rf"^\| \[{name}\.toml\]\({name}\.toml\) \|.*$", README, re.MULTILINE)
+    (row,) = re.findall(rf"^\| \[{name}\.py\]\({name}\.py\) \|.*$", README, re.MULTILINE)
     answers, calls, tokens = row.split(" | ")[-3:]
     rest = {"dos_rag_narrativeqa": 10_391, "self_route": 200, "sakar_emekci": 10}.get(name, 0)
     cells = [(cell, SIZES.get(cell.data, rest)) for cell in experiment.grid_cells.cells]

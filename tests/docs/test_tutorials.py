@@ -1,6 +1,7 @@
 """The tutorials, block by block: each prints what the page shows."""
 
 import re
+import shutil
 import sys
 import textwrap
 from types import ModuleType
@@ -14,7 +15,7 @@ from tests.pdfs import pdf
 from tests.reader import ROOT
 
 STORY = ROOT / "examples" / "compare_orders" / "lighthouse.md"
-BLOCKS = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
+BLOCKS = re.compile(r"```python\n(.*?)```(?:(?:\n\n[^`\n]+)?\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
 @pytest.fixture
@@ -67,3 +68,9 @@ def test_langchain(capsys):
 def test_llama_index(capsys, monkeypatch):
     monkeypatch.setattr(Settings, "_llm", None)
     assert check("llama_index.md", capsys) == 5
+
+
+def test_compare_your_chain(tmp_path, monkeypatch, capsys):
+    shutil.copytree(STORY.parent, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert check("compare_your_chain.md", capsys) == 1

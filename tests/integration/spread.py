@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,28 +56,45 @@ def model(
     return reply
 
 
+class Made:
+    """A model with these settings, made anew by each process."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+        self._reply: Callable[[str], Completion] | None = None
+
+    def __reduce__(self) -> Any:
+        return partial(Made, **self._settings), ()
+
+    def __call__(self, text: str) -> Completion:
+        self._reply = self._reply or model(**self._settings)
+        return self._reply(text)
+
+
+class AnotherElsewhere(Hosted):
+    """A model that is another one in each process."""
+
+    def __reduce__(self) -> Any:
+        return another_in_each_process, ()
+
+
 def another_in_each_process() -> Hosted:
-    return Hosted(model=f"chat-{os.getpid()}")
-
-
-def embedder() -> Words:
-    return Words()
+    return AnotherElsewhere(model=f"chat-{os.getpid()}")
 
 
 def spread(log: Path | None, questions: int = 3, grid: Any = None, **options: Any) -> Any:
     """The experiment; options of the model are those that `model` has."""
     names = ("seconds", "fails_on", "dies_on", "tokens")
     asked: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
-    own = "tests.integration.spread"
     given: dict[str, Any] = {
-        "models": {"m": ModelSpec(f"{own}:model", "model", retries=0, log=str(log), **asked)},
+        "models": {"m": ModelSpec(Made(log=str(log), **asked), "model")},
         **options,
     }
     return experiment(
         None,
         grid=GRID if grid is None else grid,
         data=keepers(documents=2, questions=questions, words=200),
-        embedders={"words": EmbedderSpec(f"{own}:embedder", "words")},
+        embedders={"words": EmbedderSpec(Words(), "words")},
         **{"metrics": ["token_f1"], **given},
     )
 

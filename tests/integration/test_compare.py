@@ -52,7 +52,7 @@ def experiment(server: MortalServer, methods: list[str], **options: Any) -> Expe
         "max_tokens": 8,
         "temperature": 0,
         "timeout": 120,
-        "retries": 0,
+        "max_retries": 0,
     }
     return Experiment(
         name="real",

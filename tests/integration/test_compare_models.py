@@ -2,7 +2,6 @@
 
 import pickle
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -56,26 +55,10 @@ def test_a_call(client, server):
     assert [message["content"] for message in server.requests[0]["messages"]] == ["Be short.", "hello"]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_failure_that_passes_costs_one_request_each(client, server, status):
+@pytest.mark.parametrize("status", [429, 500, BROKEN])
+def test_a_failure_that_passes_is_retried_by_the_client(server, status):
     server.faults = [Fault(status, SOON)] * 2
-    assert client(server).complete(PROMPT).text == "You said: hello"
-    assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_broken_line(client, server):
-    server.faults = [Fault(BROKEN)]
-    assert client(server, retries=1).complete(PROMPT).text == "You said: hello"
-    assert len(server.requests) == 2
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_retries_are_not_multiplied(client, server):
-    server.faults = [Fault(500, SOON)] * 20
-    completion = client(server).complete(PROMPT)
-    assert getattr(completion.error, "status_code", None) == 500
+    assert by_name(server, max_retries=2).complete(PROMPT).text == "You said: hello"
     assert len(server.requests) == 3
 
 
@@ -97,42 +80,11 @@ def test_a_client_that_makes_its_own_is_left_to_it(server):
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_a_failure_that_stays_costs_one_request(client, server, status):
-    server.faults = [Fault(status)] * 9
-    assert getattr(client(server).complete(PROMPT).error, "status_code", None) == status
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_an_account_without_money(client, server):
-    server.faults = [Fault(429, SOON, code="insufficient_quota")] * 9
-    assert "insufficient_quota" in str(client(server).complete(PROMPT).error)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_what_the_server_asks_to_wait_is_waited(client, server):
-    server.faults = [Fault(429, {"Retry-After": "1"})]
-    started = time.monotonic()
-    assert client(server).complete(PROMPT).error is None
-    assert 1 <= time.monotonic() - started < 5
-
-
 def test_a_server_that_hangs(server):
     server.faults = [Fault(200, after=3)] * 2
-    completion = by_name(server, timeout=0.2, retries=1).complete(PROMPT)
+    completion = by_name(server, timeout=0.2, max_retries=1).complete(PROMPT)
     assert "Timeout" in type(completion.error).__name__
     assert len(server.requests) == 2
-
-
-def test_waiting_can_be_ended(server):
-    server.faults = [Fault(429, {"Retry-After": "50"})]
-    stop = threading.Event()
-    threading.Timer(0.2, stop.set).start()
-    model = ModelSpec("openai:chat-3", base_url=server.address).open(stop)
-    assert getattr(model.complete(PROMPT).error, "status_code", None) == 429
 
 
 def test_a_setting_of_a_wrong_type_is_named(server):
@@ -234,11 +186,9 @@ class TestLocal:
             ModelSpec("local", **wrong).open()
 
 
-def test_the_key_of_the_provider_stays_away_from_another_host(server, monkeypatch):
+def test_the_key_of_the_provider_stays_away_from_this_machine(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
-    monkeypatch.setenv("THEIR_KEY", "sk-of-theirs")
-    for settings in ({}, {"api_key_env": "THEIR_KEY"}, {"api_key_env": "OPENAI_API_KEY"}):
+    for settings in ({}, {"api_key": "sk-of-theirs"}, {"openai_api_key": "sk-of-theirs"}):
         assert by_name(server, **settings).complete(PROMPT).error is None
     sent = [headers["authorization"] for headers in server.headers]
-    assert sent == ["Bearer -", "Bearer sk-of-theirs", "Bearer sk-of-openai"]
-    assert "sk-of-openai" not in str(server.headers[:2])
+    assert sent == ["Bearer -", "Bearer sk-of-theirs", "Bearer sk-of-theirs"]

@@ -1,16 +1,13 @@
-"""What the experiment files of the papers name is there: models and embedders open, encoders pool as they should."""
+"""The encoders and the store that experiments of papers have: they pool and wait as they should."""
 
 import importlib
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from oprag.compare import EmbedderSpec, ModelSpec
-from oprag.compare.stores.named import open_store
-from tests.integration.pinecone_stub import API_KEY, serve_pinecone
+from oprag.compare import EmbedderSpec
 
 pytestmark = [pytest.mark.integration, pytest.mark.allow_hosts(["127.0.0.1"])]
 
@@ -20,36 +17,10 @@ TEXTS = ["The harbour has nine cranes.", "Bread rises for three hours in a cella
 
 @pytest.fixture(autouse=True)
 def there(monkeypatch):
-    """The folder of the files in PYTHONPATH, and keys, which are not used."""
+    """The folder of the files in PYTHONPATH."""
     monkeypatch.syspath_prepend(FOLDER)
-    monkeypatch.setenv("OPENAI_API_KEY", "-")
     yield
-    for name in ("self_route_encoders", "pinecone_store"):
-        sys.modules.pop(name, None)
-
-
-def named(part):
-    """What all files name, by file and name."""
-    return [
-        pytest.param(name, table, id=f"{path.stem}-{name}")
-        for path in sorted(FOLDER.glob("*.toml"))
-        for name, table in tomllib.loads(path.read_text(encoding="utf-8"))[part].items()
-    ]
-
-
-@pytest.mark.parametrize(("name", "table"), named("models"))
-def test_its_models_open(name, table):
-    if table["use"].startswith("google_genai:"):
-        pytest.importorskip("langchain_google_genai")
-    model = ModelSpec(**{"name": name, **table}).open()
-    assert table["use"].partition(":")[2] in model.identity
-
-
-@pytest.mark.parametrize(("name", "table"), named("embedders"))
-def test_its_embedders_open_without_being_loaded(name, table):
-    embedder = EmbedderSpec(**{"name": name, **table, "tokenizer": "local"}).open()
-    assert embedder.paid == table["use"].startswith("openai:")
-    assert embedder.name
+    sys.modules.pop("self_route_encoders", None)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +42,7 @@ def pooled(folder, texts):
 
 
 def test_contriever_takes_the_mean_of_the_tokens(folder):
-    embedder = EmbedderSpec("self_route_encoders:contriever", model=folder).open()
+    embedder = EmbedderSpec(importlib.import_module("self_route_encoders").contriever(folder)).open()
     mean, _ = pooled(folder, TEXTS)
     np.testing.assert_allclose(embedder.embed_documents(TEXTS), mean, atol=1e-5)
     np.testing.assert_allclose(embedder.embed_questions(TEXTS[:1]), mean[:1], atol=1e-5)
@@ -86,8 +57,8 @@ def test_dragon_takes_the_first_token_and_has_two_models(folder, tmp_path):
         other.embeddings.word_embeddings.weight.mul_(0.5)
     other.save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path)
-    settings = {"question_model": str(tmp_path), "document_model": folder}
-    embedder = EmbedderSpec("self_route_encoders:dragon", **settings).open()
+    dragon = importlib.import_module("self_route_encoders").dragon
+    embedder = EmbedderSpec(dragon(str(tmp_path), folder)).open()
     np.testing.assert_allclose(embedder.embed_documents(TEXTS), pooled(folder, TEXTS)[1], atol=1e-5)
     of_questions = embedder.embed_questions(TEXTS[:4])
     np.testing.assert_allclose(of_questions, pooled(str(tmp_path), TEXTS[:4])[1], atol=1e-5)
@@ -95,30 +66,7 @@ def test_dragon_takes_the_first_token_and_has_two_models(folder, tmp_path):
 
 
 def test_long_texts_are_cut_off(folder):
-    embedder = EmbedderSpec("self_route_encoders:contriever", model=folder).open()
+    embedder = EmbedderSpec(importlib.import_module("self_route_encoders").contriever(folder)).open()
     long = "harbour " * 600
     first, second = embedder.embed_documents([long, long + "bread rises"])
     np.testing.assert_allclose(first, second, atol=1e-5)
-
-
-def test_a_store_in_pinecone_waits_for_what_is_put_in_and_is_emptied(monkeypatch):
-    """Against a stand-in: the service itself was never asked."""
-    make = importlib.import_module("pinecone_store").make
-    monkeypatch.setattr("pinecone_store._PAUSE", 0.01)
-
-    vectors = np.random.default_rng(1).standard_normal((30, 8)).astype(np.float32)
-    with serve_pinecone() as stub:
-        stub.late = 2
-        store = open_store(
-            lambda embeddings: make(embeddings, host=stub.host, pinecone_api_key=API_KEY),
-            "pinecone",
-            [f"chunk {row}" for row in range(30)],
-            vectors,
-        )
-        assert sum(request.path == "/describe_index_stats" for request in stub.requests) == 3
-        for row in range(3):
-            assert store.search(vectors[row], 5)[0][0] == row
-        (namespace,) = stub.namespaces
-        assert namespace.startswith("oprag-")
-        store.close()
-        assert stub.namespaces == []

@@ -18,7 +18,7 @@ from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of
 from tests.compare.judging import judging_models, serving
-from tests.integration.spread import SECONDS, SELECT, asked_though_kept, calls, spread
+from tests.integration.spread import SECONDS, SELECT, another_in_each_process, asked_though_kept, calls, spread
 
 ray = pytest.importorskip("ray")
 
@@ -204,17 +204,8 @@ def test_what_cannot_be_sent(path):
     assert not path.exists()
 
 
-def test_a_worker_that_lacks_something_says_so(path, log, tmp_path, monkeypatch):
-    (tmp_path / "only_here.py").write_text("from tests.integration.spread import model\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    small = spread(log, models={"m": ModelSpec("only_here:model", "own", retries=0, log=str(log))})
-    with pytest.raises(ExperimentError, match="cannot be imported"):
-        run_on_ray(small, path)
-    assert "cannot be imported" in rows(path, "SELECT outcome FROM runs")[0][0]
-
-
 def test_a_worker_that_has_another_model_is_refused(path):
-    small = spread(None, models={"m": ModelSpec("tests.integration.spread:another_in_each_process")})
+    small = spread(None, models={"m": ModelSpec(another_in_each_process())})
     with pytest.raises(ExperimentError, match=r"the experiment differs on the worker on .*: something"):
         run_on_ray(small, path)
 

@@ -35,8 +35,8 @@ sample = 1
 use = "openai:gpt-5-mini"
 temperature = 0
 max_tokens = 50
-base_url = "https://api.openai.com/v1"
-retries = 4
+base_url = "http://localhost:1/v1"
+max_retries = 4
 [models.small]
 use = "local"
 [embedders.first]
@@ -79,12 +79,12 @@ NAMES = [
     *("os:system", "evil:run", "package.inner:f", "subprocess:getoutput", "builtins:exec", "local:system", "evil", ":"),
     *("huggingface:gpt2", "huggingface:secret", "transformers:gpt2", "gguf:/dev/zero", "tiktoken:none_base", "local"),
     *("openai:gpt", "litellm:x", "ollama:http://evil.example", "../secret", "/dev/zero", "/etc/passwd", "link", ".env"),
-    *("http://evil.example", "https://api.openai.com@evil.example", "{0.__class__}", "", "none", "x" * 5_000),
+    *("http://evil.example", "http://localhost@evil.example", "{0.__class__}", "", "none", "x" * 5_000),
 ]
 KEYS = [
     "use",
     "base_url",
-    "api_key_env",
+    "openai_proxy",
     "api_key",
     "model_kwargs",
     "trust_remote_code",

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from tests.compare.folders import model, write_experiment
+from tests.compare.folders import in_python, model, write_experiment
 from tests.security.fuzzing import cases
 
 GRID = 'k = [2, 3]\norder = ["source", "rank"]\nneighbors = 1\nmethod = ["context_only", "self_route"]'
@@ -59,7 +59,7 @@ def folder(tmp_path_factory):
     """Two experiments that were run, one of them with failures and several methods."""
     path = tmp_path_factory.mktemp("fuzzed")
     experiment = write_experiment(path, GRID, model(failing="ferry"))
-    assert oprag("compare", experiment, "--yes", "--trust").exit_code == 1
+    assert oprag("compare", in_python(experiment), "--yes").exit_code == 1
     assert sweep(path, path / "sweep.db").exit_code == 0
     return path
 
@@ -151,13 +151,11 @@ def _mutate_schema(connection, table, chance):
 
 def commands(folder, results, output):
     """Whatever reads a results file."""
-    experiment = folder / "harbour.toml"
-    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment, "--trust")
+    experiment = in_python(folder / "harbour.toml")
+    yield lambda: oprag("report", results, "-o", output / "r.html", "--experiment", experiment)
     yield lambda: oprag("report", results, "-o", output / "r.html")
-    yield lambda: oprag(
-        "compare", experiment, "--results", results, "--yes", "--trust", "--csv", output / "t.csv", "--answers"
-    )
-    yield lambda: oprag("compare", experiment, "--results", results, "--plan", "--trust")
+    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--csv", output / "t.csv", "--answers")
+    yield lambda: oprag("compare", experiment, "--results", results, "--plan")
     yield lambda: sweep(folder, results)
 
 

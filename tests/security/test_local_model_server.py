@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from oprag.compare.providers import local_model
-from oprag.compare.providers.gguf_likelihood import GgufLikelihood
 
 
 class _Model:
@@ -37,7 +36,7 @@ def _listening(model):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             model.asked.append(self.headers.get("Authorization"))
-            body = b'{"default_generation_settings": {"n_ctx": 512}}'
+            body = b"[]"
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -71,15 +70,10 @@ def model(monkeypatch, tmp_path):
     local_model._server.cache_clear()
 
 
-def _likelihood_server(tmp_path):
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"GGUF and weights")
-    return GgufLikelihood(path).window
-
-
-def test_every_server_has_a_random_key_that_its_own_clients_send(model, tmp_path):
+def test_every_server_has_a_random_key_that_its_own_clients_send(model):
     for _ in range(2):
-        _likelihood_server(tmp_path)
+        local_model._server.cache_clear()
+        local_model._server()
     assert len(model.keys) == len(set(model.keys)) == 2
     assert min(map(len, model.keys)) >= 32
     assert set(model.asked) == {f"Bearer {key}" for key in model.keys}
@@ -97,14 +91,13 @@ def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model
     assert key not in repr(local_model._server())
 
 
-def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch, tmp_path):
+def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch):
     """Neither by writing on past the window, nor by a connection that says nothing; nor does a client wait forever."""
     made: list[dict[str, Any]] = []
     module: Any = ModuleType("langchain_openai")
     module.ChatOpenAI = lambda **settings: made.append(settings)
     monkeypatch.setitem(sys.modules, "langchain_openai", module)
     local_model.local_model()
-    _likelihood_server(tmp_path)
     assert made[0]["timeout"] > 0
     for parameters in model.parameters:
         assert parameters.ctx_shift is False

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import echo_json, print_status
+from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
+from oprag.cli.experiments import read_experiment
+from oprag.cli.gate import minimum_of, passes
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -21,14 +23,14 @@ from oprag.cli.options import (
     MainMetric,
     MaxConcurrency,
     RetryFailed,
-    Trust,
     Yes,
 )
 from oprag.cli.progress import LateProgress
-from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr, trust_or_ask
-from oprag.errors import OptionError
+from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr
+from oprag.errors import InputFileError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
+from oprag.profile import PROFILE, write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.analysis.differences import SettingDifference
@@ -49,7 +51,7 @@ def _axis_names() -> list[str]:
 
 
 def compare(
-    file: Annotated[str, typer.Argument(help="The TOML file of the experiment.")],
+    file: Annotated[str, typer.Argument(help="The TOML file of the experiment, or PYTHON_FILE:NAME of an Experiment.")],
     results_file: Annotated[
         str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
     ] = None,
@@ -62,7 +64,6 @@ def compare(
             "rest.",
         ),
     ] = None,
-    trust: Trust = False,
     yes: Yes = False,
     retry_failed: RetryFailed = False,
     max_concurrency: MaxConcurrency = None,
@@ -113,6 +114,31 @@ def compare(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--write-profile",
+            metavar="FILE",
+            help="Write the setting to deploy to this file, for from_profile.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=VALUE",
+            help="Exit with 1 if the setting to deploy scores less; may be repeated.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Exit with 1 if a setting scores significantly less than in this earlier results file.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the experiment in FILE, resuming earlier runs, and print a table of its results.
@@ -124,7 +150,6 @@ def compare(
     from oprag.compare.results import Results
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.axes import check_axis
-    from oprag.compare.spec.experiment import Experiment
 
     check_axis(compare_axis)
     if measure and (ray is not None or max_concurrency is not None):
@@ -136,13 +161,15 @@ def compare(
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
+    minima = [minimum_of(one) for one in fail_under or ()]
     files = {kind: name for kind, name in (("CSV", csv), ("Parquet", parquet)) if name is not None}
     with stdout_to_stderr():
-        experiment = Experiment.from_file(file, trust=trust_or_ask(trust), changes=changes)
+        experiment, place = read_experiment(file, changes)
         experiment = experiment if sample is None else experiment.pilot(sample)
-        path = Path(results_file) if results_file is not None else Path(file).with_suffix(".db")
+        path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         _check_metric(metric, experiment)
-        _check_files(files, file, path, *files_of(experiment.data), answers=answers, plan=plan)
+        _check_files(files, place, path, *files_of(experiment.data), answers=answers, plan=plan)
+        _check_gate(profile, against, place, path)
     if plan:
         show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed)
         return
@@ -150,7 +177,7 @@ def compare(
         ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
     )
     results = Results.open(path, experiment.name)
-    metric = metric or next(iter(results.ranking_metrics), None)
+    metric = metric or (results.metric if results.ranking_metrics else None)
     metrics = None if as_json else [] if metric is None else [metric]
     _compute_intervals(results, None if files or everything else metrics)
     pairs = _differences(results, compare_axis, metrics)
@@ -164,7 +191,24 @@ def compare(
     if measure:
         _print_unmeasured(results)
     print_next_steps(experiment.name, path, report)
+    _write_profile(results, report, metric, profile)
     leave(report)
+    if not passes(results, minima, against, metric):
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _check_gate(profile: str | None, against: str | None, *read: Path) -> None:
+    """Reject a profile that cannot be written and a missing results file, before any model is called."""
+    if profile is not None:
+        check_target(profile, *read, kind=PROFILE)
+    if against is not None and not Path(against).is_file():
+        raise InputFileError(f"file not found: {against}", against)
+
+
+def _write_profile(results: Results, report: RunReport, metric: str | None, profile: str | None) -> None:
+    if profile is not None and report.complete:
+        write_profile(results.profile(metric), profile)
+        print_status(f"Profile: {profile}")
 
 
 def _check_metric(metric: str | None, experiment: Experiment) -> None:

@@ -38,7 +38,6 @@ __all__ = [
     "ProfilePath",
     "Question",
     "RetryFailed",
-    "Trust",
     "TypedOptions",
     "Yes",
     "context_options_of",
@@ -87,13 +86,6 @@ Explain = Annotated[
 ProfilePath = Annotated[
     str | None,
     typer.Option("--profile", help="A profile, such as oprag.toml; command-line options take precedence over it."),
-]
-Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust",
-        help="Trust the experiment file: allow it to run code and to access other hosts and folders.",
-    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in an earlier run.")]
@@ -218,8 +210,8 @@ def typed_options(
 def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
     if name == "count_tokens":
         description += (
-            " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING, "
-            "huggingface:PATH or MODULE:FUNCTION."
+            " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING or "
+            "huggingface:PATH."
         )
         default = _APPROXIMATE
     elif name in _KEYS:

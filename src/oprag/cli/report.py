@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from oprag.cli.console import print_status
-from oprag.cli.options import MainMetric, Trust
-from oprag.cli.run import trust_or_ask
+from oprag.cli.experiments import read_experiment
+from oprag.cli.options import MainMetric
 from oprag.files.writing import check_target
 
 __all__ = ["report"]
@@ -23,10 +23,9 @@ def report(
     experiment: Annotated[
         str | None,
         typer.Option(
-            help="The experiment's TOML file; its data supplies the texts that a results file does not store."
+            help="The experiment, as for oprag compare; its data supplies the texts that a results file does not store."
         ),
     ] = None,
-    trust: Trust = False,
     name: Annotated[
         str | None, typer.Option(help="The name of the experiment, if the results file contains several.")
     ] = None,
@@ -37,12 +36,11 @@ def report(
 
     path = Path(results)
     target = Path(output) if output is not None else path.with_suffix(".html")
-    check_target(target, path, *([] if experiment is None else [experiment]), kind=REPORT)
+    check_target(target, path, kind=REPORT)
     given: Any = None
     if experiment is not None:
-        from oprag.compare.spec.experiment import Experiment
-
-        given = Experiment.from_file(experiment, trust=trust_or_ask(trust))
+        given, place = read_experiment(experiment)
+        check_target(target, place, kind=REPORT)
         name = name or given.name
     write_report(path, target, experiment=name, metric=metric, documents=given)
     print_status(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -1,9 +1,9 @@
-"""Runs an experiment from the command line: trust, plan, cost confirmation, run, next steps."""
+"""Runs an experiment from the command line: plan, cost confirmation, run, next steps."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from oprag.compare.running.report import RunReport
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.spec.trust import AskTrust, TrustNeed
 
 __all__ = [
     "leave",
@@ -29,23 +28,7 @@ __all__ = [
     "print_next_steps",
     "show_plan",
     "stdout_to_stderr",
-    "trust_or_ask",
 ]
-
-
-def trust_or_ask(trust: bool) -> bool | AskTrust:  # noqa: FBT001 - it is the option --trust
-    """Return the `trust` argument of `Experiment.from_file`; without --trust, a terminal user is asked."""
-    return trust or (_ask_trust if sys.stdin.isatty() and sys.stderr.isatty() else False)
-
-
-def _ask_trust(needs: Sequence[TrustNeed]) -> bool:
-    from oprag.compare.spec.trust import describe_needs
-
-    print_status(
-        f"The experiment file is not trusted, but these parts of it require trust:\n{describe_needs(needs)}", "yellow"
-    )
-    _confirm("Do you trust its author?")
-    return True
 
 
 def _confirm(question: str) -> None:
@@ -149,7 +132,8 @@ def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
     """Yield a reason for each model that may cost money but has no price, or a price of 0."""
     for name, model in plan.models.items():
-        if model.calls and not model.money and experiment.models[name].may_cost:
+        # Own pipelines are not models.
+        if model.calls and not model.money and name in experiment.models and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
             price = "have no price" if model.money is None else "are priced at 0"
             yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, but {price}"
@@ -159,8 +143,11 @@ def _reasons(plan: Plan) -> Iterator[str]:
     from oprag.compare.analysis.wording import money_text
 
     cost = sum(model.money or 0.0 for model in plan.models.values())
+    embedding = sum(plan.embedding_money.values())
     if cost > 0:
         yield f"the model calls cost about {money_text(cost)}"
+    if embedding > 0:
+        yield f"embedding costs about {money_text(embedding)}"
     needed = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in plan.limits:
         spent = getattr(plan.spent, name)

@@ -24,8 +24,9 @@ from oprag.cli.options import (
     typed_options,
 )
 from oprag.cli.run import leave, plan_and_run, print_next_steps, stdout_to_stderr
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OptionError
 from oprag.files.writing import check_target
+from oprag.masking import describe
 from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE, write_profile
 
@@ -41,9 +42,9 @@ _COVERAGE = "More text never contains less evidence; to see how a model copes wi
 
 
 def _format_names() -> tuple[str, ...]:
-    from oprag.compare.data.read import FORMATS
+    from oprag.compare.data.formats import FORMATS
 
-    return FORMATS
+    return tuple(FORMATS)
 
 
 @typed_options("indexed", Indexing, without=("index_cache", "clear_index_cache"))
@@ -74,12 +75,12 @@ def sweep(
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, comma-separated.")] = "source,rank,random",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for the order random.")] = 3,
+    continuity: Annotated[str, typer.Option(help="Values of continuity, comma-separated, such as 0,0.3.")] = "0",
     model: Annotated[
         str | None,
         typer.Option(
-            help="The model that answers: local, PROVIDER:MODEL, or gguf:local, gguf:FILE or transformers:FOLDER for "
-            "the likelihood of the gold answers. Without a model, only the contexts are scored, by the evidence that "
-            "they contain.",
+            help="The model that answers: local or PROVIDER:MODEL. Without a model, only the contexts are scored, by "
+            "the evidence that they contain.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -139,6 +140,7 @@ def sweep(
             **chosen_budgets,
             orders=[part.strip() for part in orders.split(",")],
             seeds=seeds,
+            continuity=[_number(part) for part in continuity.split(",")],
             model=model,
             method=method,
             metric=metric,
@@ -163,6 +165,13 @@ def sweep(
     elif profile != _NONE:
         print_status("No profile was written, because some questions have no answer yet.", "yellow")
     leave(report)
+
+
+def _number(typed: str) -> float:
+    try:
+        return float(typed)
+    except ValueError:
+        raise OptionError(f"continuity must be numbers such as 0,0.3, got {describe(typed)}", typed) from None
 
 
 def _grid(indexing: Indexing) -> dict[str, Any]:
@@ -220,4 +229,5 @@ def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
     if found.metric == "evidence_coverage":
         typer.echo(f"{_COVERAGE}.")
     values = found.chosen.values
-    typer.echo(f"chosen: order={values['order']}, token_budget={values['token_budget']:,}: {found.reason}")
+    near = f", continuity={values['continuity']}" if values.get("continuity") else ""
+    typer.echo(f"chosen: order={values['order']}{near}, token_budget={values['token_budget']:,}: {found.reason}")

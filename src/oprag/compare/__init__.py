@@ -10,11 +10,10 @@ __all__ = [
     "EmbedderSpec",
     "Evidence",
     "Experiment",
-    "GgufLikelihood",
     "Judge",
-    "LikelihoodModel",
     "Limits",
     "ModelSpec",
+    "Pipeline",
     "Plan",
     "Price",
     "Question",
@@ -24,7 +23,6 @@ __all__ = [
     "SettingDifference",
     "SettingSummary",
     "Sweep",
-    "TransformersLikelihood",
     "compare",
     "make_plan",
     "metric",
@@ -44,11 +42,10 @@ _PLACES = {
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data.data_set",
     "Experiment": "oprag.compare.spec.experiment",
-    "GgufLikelihood": "oprag.compare.providers.gguf_likelihood",
     "Judge": "oprag.compare.metrics.judge",
-    "LikelihoodModel": "oprag.compare.providers.likelihood",
     "Limits": "oprag.compare.spec.money",
     "ModelSpec": "oprag.compare.providers.model",
+    "Pipeline": "oprag.compare.pipelines",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.spec.money",
     "Question": "oprag.compare.data.data_set",
@@ -58,7 +55,6 @@ _PLACES = {
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
     "Sweep": "oprag.compare.sweep.result",
-    "TransformersLikelihood": "oprag.compare.providers.transformers_likelihood",
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
     "metric": "oprag.compare.metrics.registry",
@@ -79,12 +75,10 @@ if TYPE_CHECKING:
     from oprag.compare.data.read import read_data
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
+    from oprag.compare.pipelines import Pipeline
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
-    from oprag.compare.providers.gguf_likelihood import GgufLikelihood
-    from oprag.compare.providers.likelihood import LikelihoodModel
     from oprag.compare.providers.model import ModelSpec
-    from oprag.compare.providers.transformers_likelihood import TransformersLikelihood
     from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare

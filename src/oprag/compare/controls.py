@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from oprag.compare.providers.likelihood import LIKELIHOOD, likelihood_prompt
+from oprag.compare.pipelines import read_reply
 from oprag.methods.answer import Result
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.model_calls import Message, Prompt
@@ -13,10 +13,10 @@ from oprag.methods.prompts import TextTemplate
 from oprag.methods.registry import MethodFunction
 from oprag.methods.task import Task
 
-__all__ = ["CONTROLS", "GOLD", "kind_of"]
+__all__ = ["CONTROLS", "PIPELINE", "kind_of", "method_function"]
 
-GOLD = "gold_answers"
-"""The task input with the gold answers, for methods that may see them."""
+PIPELINE = "pipeline:"
+"""Prefix of the method of an own pipeline; its name follows."""
 
 _CLOSED_BOOK = TextTemplate("Question: {question}\n{instruction}")
 
@@ -25,21 +25,20 @@ class MethodKind(NamedTuple):
     """The input and output of a method."""
 
     reads: Literal["context", "documents"] | None = "context"  # documents: read whole, regardless of the token budget
-    writes: Literal["answer", "likelihood"] | None = "answer"  # None if no model is called
+    writes: bool = True  # whether a model is called for an answer
+    own: bool = False  # whether it is an own pipeline, which may return chunks
 
 
 _KINDS = {
     "closed_book": MethodKind(reads=None),
-    "closed_book_likelihood": MethodKind(reads=None, writes="likelihood"),
-    "context_only": MethodKind(writes=None),
-    "answer_likelihood": MethodKind(writes="likelihood"),
+    "context_only": MethodKind(writes=False),
     "long_context": MethodKind(reads="documents"),
 }
 
 
 def kind_of(method: str) -> MethodKind:
     """The input and output of a method; custom methods read a context and write an answer."""
-    return _KINDS.get(method, MethodKind())
+    return MethodKind(reads=None, own=True) if method.startswith(PIPELINE) else _KINDS.get(method, MethodKind())
 
 
 def closed_book(task: Task) -> Body:
@@ -55,33 +54,20 @@ def context_only(task: Task) -> Body:
     return Result("", (context,), passages=context.passages)
 
 
-def answer_likelihood(task: Task) -> Body:
-    """Measure the likelihood of each gold answer after the context and question, one call per gold answer."""
-    (context,) = yield Retrieve((task.question,))
-    replies = yield Generate(_likelihood_prompts(task, context.text))
-    return Result(_best(replies), (context,), passages=context.passages)
+def pipeline(task: Task) -> Body:
+    """Ask an own pipeline; the chunks that it returned are the parsed object of the answer."""
+    (reply,) = yield Generate((Prompt((Message("user", task.asked),), "pipeline"),), final=True)
+    text, chunks = read_reply(reply.text)
+    return Result(text, (), chunks)
 
 
-def closed_book_likelihood(task: Task) -> Body:
-    """The same as `answer_likelihood`, without a context."""
-    replies = yield Generate(_likelihood_prompts(task, ""))
-    return Result(_best(replies), ())
-
-
-def _likelihood_prompts(task: Task, context: str) -> tuple[Prompt, ...]:
-    before = Message("user", likelihood_prompt(context, task.question, task.choices))
-    return tuple(Prompt((before, Message("assistant", answer)), LIKELIHOOD) for answer in task.inputs[GOLD])
-
-
-def _best(replies: tuple[object, ...]) -> str:
-    """The highest likelihood of any gold answer; empty without gold answers."""
-    return max((str(getattr(reply, "text", "")) for reply in replies), key=float, default="")
+def method_function(method: str) -> MethodFunction | None:
+    """The function of a method that exists only in experiments; None for the other methods."""
+    return pipeline if method.startswith(PIPELINE) else CONTROLS.get(method)
 
 
 CONTROLS: Mapping[str, MethodFunction] = {
     "closed_book": closed_book,
-    "closed_book_likelihood": closed_book_likelihood,
     "context_only": context_only,
-    "answer_likelihood": answer_likelihood,
 }
 """Methods that exist only in experiments, by name."""

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from oprag.compare.analysis.effects import power_of
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.wording import counted, money_text
+from oprag.compare.controls import kind_of
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.endpoints import lacks_key, shown_address
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.dry_run import dry_run
+from oprag.compare.running.ledger import Tariff
 from oprag.compare.running.report import RunState
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
+from oprag.methods.model_calls import Usage
 
 __all__ = ["Plan", "make_plan"]
 
@@ -36,14 +36,12 @@ class ModelPlan:
         input_tokens: Tokens of the prompts, by the token counter of the experiment.
         output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
         money: Cost of the calls; None if the model has no price.
-        address: The address that prompts are sent to; None for the provider's default host.
     """
 
     calls: int
     input_tokens: int
     output_tokens: int
     money: float | None
-    address: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +63,13 @@ class Plan:
         calls_unshared: Number of remaining calls if cells shared none.
         models: The planned calls, by model.
         failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
-        stand_in: Embedders that cost money; the plan uses the packaged embedder instead. If empty, the plan and the
-            run have the same contexts.
-        addresses: The addresses that texts are sent to for embedding, by embedder, unless the provider's default host.
+        stand_in: Embedders that cost money; the plan uses the packaged embedder instead, and shares none of their
+            calls. If empty, the plan and the run have the same contexts.
+        embedded_tokens: Tokens of the texts that each of these embedders still has to embed, by its tokenizer.
+        embedding_money: Price of these tokens, for embedders with a price.
         limits: The spending limits.
         spent: Calls, tokens and money spent by earlier runs.
+        longest_replies: Tokens that the limits reserve for a reply, by model: its output limit, or 1,024.
         notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
@@ -89,10 +89,12 @@ class Plan:
     models: Mapping[str, ModelPlan]
     failures: Mapping[str, int]
     stand_in: tuple[str, ...]
+    embedded_tokens: Mapping[str, int]
+    embedding_money: Mapping[str, float]
     limits: Limits
     spent: Spent
+    longest_replies: Mapping[str, int]
     notes: Mapping[str, int] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
     power: tuple[str, ...] = ()
@@ -109,8 +111,8 @@ class Plan:
 
     @property
     def money(self) -> float | None:
-        """Cost of all calls; None if a model has no price."""
-        costs = [model.money for model in self.models.values()]
+        """Cost of all calls, and of embedding where it is known; None if a model has no price."""
+        costs = [*(model.money for model in self.models.values()), *self.embedding_money.values()]
         return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
     def describe(self) -> str:
@@ -157,7 +159,7 @@ def make_plan(
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, models = dry_run(resolved, cache, state.waiting, costly=costly, on_progress=on_progress)
+        planned, models, embedded = dry_run(resolved, cache, state.waiting, costly=costly, on_progress=on_progress)
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -183,31 +185,25 @@ def make_plan(
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
                 money=experiment.prices[name].of(usage) if name in experiment.prices else None,
-                address=_address(experiment.models[name]),
             )
             for name, (calls, usage) in models.items()
         },
-        addresses={
-            name: address
-            for name in resolved.embedders
-            if (address := _address(experiment.embedders[name])) is not None
-        },
         failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
         stand_in=costly,
+        embedded_tokens=embedded,
+        embedding_money={
+            name: experiment.prices[name].of(Usage(tokens))
+            for name, tokens in embedded.items()
+            if name in experiment.prices
+        },
         limits=experiment.limits,
         spent=spent,
+        longest_replies={name: Tariff.of(experiment, name).reserved for name in models},
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
         power=power,
     )
-
-
-def _address(spec: ModelSpec | EmbedderSpec) -> str | None:
-    """The comma-separated addresses that texts are sent to; None for the provider's default host."""
-    note = " (without an API key, since api_key_env is not set)"
-    shown = ", ".join(map(shown_address, spec.addresses))
-    return f"{shown}{note if lacks_key(spec.use, spec.settings, spec.api_key_env) else ''}" or None
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -219,17 +215,20 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"
-        to = "" if model.address is None else f", to {model.address}"
-        tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out"
-        yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}{to}"
-    for name, address in plan.addresses.items():
-        yield f"  {name}: sends texts to {address}"
+        known = not kind_of(name).own
+        tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out" if known else "tokens unknown"
+        yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}"
     for name in plan.stand_in:
-        yield f"  planned with the packaged embedder instead of {name}, which costs money"
+        to_embed = plan.embedded_tokens[name]
+        money = f", {money_text(plan.embedding_money[name])}" if name in plan.embedding_money else ""
+        yield f"  {name}: {to_embed:,} tokens to embed{money}; planned with the packaged embedder instead"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = vars(plan.spent)
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
+        if plan.longest_replies and limits.keys() != {"calls"}:
+            longest = ", ".join(f"{tokens:,} for {name}" for name, tokens in plan.longest_replies.items())
+            yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
     yield from plan.power
 

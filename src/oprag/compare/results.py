@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from oprag.compare.analysis.best import Best, best_of, pareto_front
+from oprag.compare.analysis.best import Best, best_of, choose_economical, pareto_front
 from oprag.compare.analysis.curves import Curve, curves_of
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
 from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, BoolArray, ResultMatrix, read_matrix
 from oprag.compare.analysis.pivot import PIVOT_VALUES, Pivot, pivot_of
+from oprag.compare.analysis.profiles import profile_of, retrieval_of
 from oprag.compare.analysis.rows import (
     TEXTS,
     answer_columns,
@@ -30,7 +31,7 @@ from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, printable
 from oprag.compare.export import CSV, PARQUET, data_frame, write_csv, write_parquet
-from oprag.compare.metrics.registry import METRICS, check_better, higher_is_better
+from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.stats.resampling import RESAMPLES
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oprag.compare.running.report import ProgressCallback, RunReport
+    from oprag.profile import Profile
 
 __all__ = ["File", "Results", "compare"]
 
@@ -63,7 +65,6 @@ def compare(
     retry_failed: bool = False,
     measure: bool = False,
     on_progress: ProgressCallback | None = None,
-    trust: bool = False,
 ) -> Results:
     """Run an experiment, or continue an earlier run of it, and return its results.
 
@@ -73,22 +74,20 @@ def compare(
         retry_failed: Whether to retry questions that failed before.
         measure: Whether to measure time, CPU and memory of each new answer, see `run`.
         on_progress: Called with the progress of the run.
-        trust: Whether the TOML file may run code and access other hosts and folders, see `Experiment.from_file`.
 
     Returns:
         The results. Some questions may have no answer yet: the attribute `run` reports how the run ended.
 
     Raises:
         OptionError: `path` is missing, and the experiment was not read from a file.
-        ExperimentError: The experiment cannot be run as described; `UntrustedExperimentError` if its file requires
-            trust.
+        ExperimentError: The experiment cannot be run as described.
         ResultsFileError: The results file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: A required package is not installed.
     """
     from oprag.compare.running.run import run
 
     if not isinstance(experiment, Experiment):
-        file, experiment = experiment, Experiment.from_file(experiment, trust=trust)
+        file, experiment = experiment, Experiment.from_file(experiment)
         path = Path(file).with_suffix(".db") if path is None else path
     if path is None:
         raise OptionError(
@@ -182,12 +181,19 @@ class Results(Sequence[Mapping[str, Any]]):
 
     @property
     def metric(self) -> str:
-        """The default metric: the first with scores for which higher is better.
+        """The default metric, for which higher is better: of your own list the first one with scores.
+
+        Of the default metrics `choice_accuracy` if all questions have choices, else `token_f1`, or `evidence_coverage`
+        without a model; the same as in a sweep.
 
         Raises:
             OptionError: No such metric has scores.
         """
         if self.ranking_metrics:
+            if tuple(self.matrix.described.get("metrics", ())) == DEFAULT_METRICS:
+                usual = usual_metric(self.matrix.questions, answered=any(map(asks_model, self.settings)))
+                if usual in self.ranking_metrics:
+                    return usual
             return self.ranking_metrics[0]
         others = f"only {', '.join(self.metrics)}" if self.metrics else "no metric has scores yet"
         raise OptionError(
@@ -299,6 +305,34 @@ class Results(Sequence[Mapping[str, Any]]):
         metric = self.ranking_metric(metric)
         self._check_one_data_set("best()")
         return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
+
+    def deployed(self, metric: str | None = None) -> SettingSummary:
+        """The setting to deploy: the fewest tokens within one standard error of the highest score.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Raises:
+            OptionError: As in `best`.
+        """
+        metric = self.ranking_metric(metric)
+        self._check_one_data_set("deployed()")
+        scored = [one for one in self.settings if metric in one.scores]
+        return choose_economical(scored, metric, axes=self.axes)[0]
+
+    def profile(self, metric: str | None = None) -> Profile:
+        """The profile of the setting to deploy, for `from_profile`; `write_profile` writes it to a file.
+
+        Args:
+            metric: The metric; by default `Results.metric`.
+
+        Raises:
+            OptionError: The setting is an own pipeline or reads no context; or as in `best`.
+        """
+        metric = self.ranking_metric(metric)
+        setting = self.deployed(metric)
+        about = {"experiment": self.experiment, metric: str(setting.scores[metric]), "retrieval": retrieval_of(setting)}
+        return profile_of(setting, about)
 
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The Pareto front: the settings that no other one matches or beats in both score and cost.
@@ -425,21 +459,22 @@ class Results(Sequence[Mapping[str, Any]]):
         return slices_of(self.matrix, field, metric, axis)
 
     def verdicts(self, metric: str | None = None) -> list[Verdict]:
-        """Answers to three questions, in one or two sentences each.
+        """Answers to the questions of an experiment, in one or two sentences each.
 
-        Does source order help here? How much context is worth its tokens? What does it cost?
+        Which setting to deploy? Does source order help here? How much context is worth its tokens? What is the effect
+        of each other axis that was varied? How do own pipelines compare? What does it cost?
 
         Args:
             metric: The metric; by default `Results.metric`.
 
         Returns:
-            For each data set a verdict on the order and one on the context length, then one on costs.
+            One verdict of each kind for each data set, the setting to deploy first, and one on costs.
 
         Raises:
             OptionError: The metric has no scores, or higher is not better for it.
         """
         metric = self.ranking_metric(metric)
-        return verdicts(self.settings, metric, self.family(metric))
+        return verdicts(self.settings, metric, self.family(metric), self.ranking_metrics)
 
     def family(self, metric: str) -> ComparisonFamily:
         """All comparisons of settings in a metric; their p-values are corrected together.

@@ -123,7 +123,8 @@ def _place_of(location: Sequence[str | int], start: str = "") -> str:
         if isinstance(part, int):
             place += f"[{part}]"
         elif part != "[key]":
-            place += f".{part}" if place else part
+            name = listed([part])
+            place += f".{name}" if place else name
     return place
 
 

@@ -9,9 +9,8 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.run import run
 from oprag.compare.spec.axes import axes
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, ResultsFileError
-from tests.compare.folders import model, write_data, write_experiment
+from tests.compare.folders import experiment_of, model, write_data, write_experiment
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def ran(tmp_path):
     """A folder with an experiment that was run."""
     grid = 'method = ["stuff", "context_only"]\norder = ["source", "rank"]\nk = 2\nstitch = false'
     path = write_experiment(tmp_path, grid, model())
-    report = run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
+    report = run(experiment_of(path), tmp_path / "r.db")
     assert report.complete
     return tmp_path
 
@@ -39,7 +38,7 @@ def test_cells_have_a_value_on_every_axis(ran):
 
 def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
     grid = 'method = ["context_only", "stuff"]\norder = ["reverse_rank", "rank", "source"]\nk = 2\nstitch = false'
-    run(Experiment.from_file(write_experiment(ran, grid, model()), trust=True), ran / "r.db")
+    run(experiment_of(write_experiment(ran, grid, model())), ran / "r.db")
     cells = read_matrix(ran / "r.db").cells
     assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
         (method, order) for method in ("context_only", "stuff") for order in ("reverse_rank", "rank", "source")
@@ -49,17 +48,14 @@ def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
 
 def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="sample = 2")
-    run(Experiment.from_file(path, trust=True), ran / "r.db")
+    run(experiment_of(path), ran / "r.db")
     assert read_matrix(ran / "r.db").status.tolist() == [[ANSWERED] * 2]
 
 
 def test_questions_that_were_not_tried_have_no_answer(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
     spent = ResultsFile(ran / "r.db").spent("harbour").calls
-    assert (
-        run(Experiment.from_file(path, changes={"limits": {"calls": spent + 1}}, trust=True), ran / "r.db").remaining
-        == 3
-    )
+    assert run(experiment_of(path, limits={"calls": spent + 1}), ran / "r.db").remaining == 3
     assert sorted(read_matrix(ran / "r.db").status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
 
 
@@ -67,7 +63,7 @@ def test_questions_that_were_not_tried_have_no_answer(ran):
 def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=documents)
-    run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
+    run(experiment_of(path), tmp_path / "r.db")
     results = read_matrix(tmp_path / "r.db")
     assert len(results.clusters) == 4 * documents
     assert len(set(results.clusters.tolist())) == clusters
@@ -79,7 +75,7 @@ def test_a_question_that_is_there_twice_is_one(tmp_path):
     lines = asked.read_text(encoding="utf-8").splitlines()
     again = [json.dumps({**json.loads(line), "id": f"again {number}"}) for number, line in enumerate(lines[:3])]
     asked.write_text("\n".join([*lines, *again]), encoding="utf-8")
-    run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
+    run(experiment_of(path), tmp_path / "r.db")
     results = read_matrix(tmp_path / "r.db")
     assert len(results.clusters) == 7
     assert len(set(results.clusters.tolist())) == 4
@@ -89,7 +85,7 @@ def test_failures_are_told_with_their_commonest_message(tmp_path):
     path = write_experiment(
         tmp_path, 'method = "stuff"\nk = [1, 2]\ntoken_budget = ["none", 3]', model(failing="bread")
     )
-    assert not run(Experiment.from_file(path, trust=True), tmp_path / "r.db").complete
+    assert not run(experiment_of(path), tmp_path / "r.db").complete
     with ResultsReader(tmp_path / "r.db", "harbour") as reader:
         first, second = reader.failures()
     assert (first.error, first.count) == ("BudgetError", 8)
@@ -101,7 +97,7 @@ def test_failures_are_told_with_their_commonest_message(tmp_path):
 def test_an_experiment_is_named_where_there_are_several(ran):
     text = (ran / "harbour.toml").read_text(encoding="utf-8")
     (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
-    run(Experiment.from_file(ran / "other.toml", trust=True), ran / "r.db")
+    run(experiment_of(ran / "other.toml"), ran / "r.db")
     with pytest.raises(ExperimentError, match=r"r\.db has several experiments; specify one of: harbour, other"):
         read_matrix(ran / "r.db")
     with pytest.raises(ExperimentError, match=r"has no experiment 'third'; available experiments: harbour, other"):

@@ -9,10 +9,9 @@ import pytest
 from oprag.compare.db.records import Measurement
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made
-from tests.compare.folders import model, write_data, write_experiment
+from tests.compare.folders import experiment_of, model, write_data, write_experiment
 
 
 def test_the_numbers_of_a_row():
@@ -96,7 +95,7 @@ def test_intervals_are_drawn_from_clusters():
 
 def test_a_real_run_from_its_path(tmp_path):
     grid = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2, 3]\nk = 2'
-    run(Experiment.from_file(write_experiment(tmp_path, grid, model()), trust=True), tmp_path / "r.db")
+    run(experiment_of(write_experiment(tmp_path, grid, model())), tmp_path / "r.db")
     table = Results.open(tmp_path / "r.db", "harbour").settings
     shown = [(row.values["method"], row.values.get("order"), row.cells, row.asked) for row in table]
     assert shown == [("stuff", "source", 1, 4), ("stuff", "random", 3, 12), ("closed_book", None, 1, 4)]
@@ -111,15 +110,14 @@ def test_a_real_run_from_its_path(tmp_path):
 def test_documents_are_drawn_whole_in_a_real_run(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=12)
-    run(Experiment.from_file(path, trust=True), tmp_path / "r.db")
+    run(experiment_of(path), tmp_path / "r.db")
     (row,) = Results.open(tmp_path / "r.db").settings
     assert (row.scores["evidence_coverage"].n, row.scores["evidence_coverage"].units) == (48, 12)
 
 
 def test_metrics_stand_in_our_sequence(tmp_path):
-    experiment = Experiment.from_file(
-        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["inverted_pairs", "token_f1"]'),
-        trust=True,
+    experiment = experiment_of(
+        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["inverted_pairs", "token_f1"]')
     )
     run(experiment, tmp_path / "r.db")
     assert Results.open(tmp_path / "r.db").matrix.metrics == ("token_f1", "inverted_pairs")

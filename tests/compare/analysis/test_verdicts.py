@@ -1,10 +1,14 @@
 """Verdicts say what is shown and nothing else, in words."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from oprag.compare.analysis.effects import order_effects
 from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict
 from oprag.compare.db.records import Spent
+from oprag.compare.results import Results
 from tests.compare.analysis.matrices import frame, made, results_of
 
 COUNT = 24
@@ -40,9 +44,9 @@ def test_better_than_some_is_in_part_and_says_what_could_be_seen():
     assert "no significant difference from random order. With 24 questions, differences of about 0." in told.text
 
 
-def test_worse_than_some_is_no():
+def test_worse_than_some_hurts():
     told = of_orders(source=scores(0.4), rank=scores(0.5, seed=1), random=scores(0.3, seed=2))
-    assert told.answer == "No"
+    assert told.answer == "It hurts"
     assert told.text.startswith("Random order (-0.100 [")
     assert "Rank order (+0.100 [" in told.text
     assert told.text.endswith("]) scores significantly higher than source order.")
@@ -99,10 +103,8 @@ def of_lengths(means, spread=0.0):
 def test_a_length_that_every_other_one_is_worse_than_is_named():
     told = of_lengths({8: 0.4, 16: 0.6, 32: 0.5})
     assert told.answer == "k=16"
-    assert told.text == (
-        "It scores significantly higher than every other length. Setting with the fewest tokens "
-        "whose score is within one standard error of the best: k=16."
-    )
+    assert told.text == "It scores significantly higher than every other length."
+    assert of_lengths({8: 0.4, 16: 0.5, 32: 0.6}).answer == "k=32, the largest value that was tried"
 
 
 def test_lengths_that_are_shown_to_be_worse_are_named():
@@ -113,13 +115,10 @@ def test_lengths_that_are_shown_to_be_worse_are_named():
     )
 
 
-def test_a_flat_curve_is_not_shown_and_the_economical_length_is_named():
+def test_a_flat_curve_is_not_shown():
     told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "No significant difference"
-    assert told.text.startswith(
-        "From k=8 to k=32, no length is significantly worse than the best. Setting with the fewest tokens "
-        "whose score is within one standard error of the best: k="
-    )
+    assert told.text == "From k=8 to k=32, no length is significantly worse than the best."
 
 
 def test_one_length_is_no_question():
@@ -158,10 +157,100 @@ def test_there_is_one_of_each_for_each_data_set():
     # Without its file nothing is known of what was spent.
     told = results(*cells).verdicts()
     assert [(one.question.split()[0], one.data) for one in told] == [
+        ("Which", "a"),
+        ("Which", "b"),
         ("Does", "a"),
         ("Does", "b"),
         ("How", "a"),
         ("How", "b"),
         ("What", ""),
     ]
-    assert told[0].describe().startswith("a: No significant difference. ")
+    assert told[2].describe().startswith("a: No significant difference. ")
+
+
+def said(found, question):
+    (told,) = [one for one in found.verdicts() if one.question == question]
+    return told
+
+
+def test_the_setting_to_deploy_comes_first_with_its_tokens_and_interval():
+    cells = [made(scores(mean, 0.1, seed=k), k=k, tokens=100 * k) for k, mean in ((8, 0.2), (16, 0.6), (32, 0.61))]
+    told = results(*cells).verdicts()[0]
+    assert (told.question, told.answer) == ("Which setting to deploy?", "k=16")
+    assert told.text.startswith("token_f1 0.6")
+    assert "], 1,603 tokens: the fewest tokens of the 2 settings within one standard error" in told.text
+    only = results(made(scores(0.5), k=4)).verdicts()[0]
+    assert only.answer == "The only setting"
+    assert only.text.endswith("13 tokens.")
+
+
+def test_scores_that_are_all_0_or_all_1_tell_nothing():
+    for value in (0.0, 1.0):
+        same = dict.fromkeys("abcdefgh", value)
+        found = results(*(made(same, order=order, k=k) for order in ("source", "rank") for k in (2, 4)))
+        told = [one for one in found.verdicts() if one.answer == "Cannot tell"]
+        assert [one.question.split()[0] for one in told] == ["Does", "How"]
+        assert told[0].text == f"Every token_f1 is {value:g}, in every setting."
+    # Equal scores that are not at an end are told as before.
+    half = dict.fromkeys("abcdefgh", 0.5)
+    assert said(results(made(half), made(half, order="rank")), "Does source order help here?").answer == "No"
+
+
+def test_each_other_axis_that_was_varied_has_a_verdict():
+    def of(axis, **means):
+        cells = [
+            made(scores(mean, seed=number), **dict[str, Any]({axis: value}))
+            for number, (value, mean) in enumerate(means.items())
+        ]
+        return said(results(*cells), f"Does {axis} matter?")
+
+    told = of("method", stuff=0.4, refine=0.6, map_reduce=0.5)
+    assert told.answer == "refine is better than stuff"
+    assert told.text.startswith("Compared with stuff: refine +0.2")
+    assert told.text.endswith("] * (* significant).")
+    assert of("splitter", tokens=0.5, words=0.4).answer == "tokens is better"
+    assert of("splitter", tokens=0.5, words=0.4, recursive=0.5).answer == "Partly"
+    cells = [made(scores(0.5, 0.2, seed), continuity=value) for seed, value in enumerate((0.0, 0.3))]
+    told = said(results(*cells), "Does continuity matter?")
+    assert told.answer == "No significant difference"
+    assert told.text.startswith("Compared with 0.0: 0.3 ")
+    same = scores(0.5)
+    assert said(results(made(same), made(same, embedder="mine")), "Does embedder matter?").answer == "No"
+
+
+def test_another_metric_that_disagrees_is_named():
+    def both(*cells):
+        read = frame(*cells, metric="choice_accuracy", resamples=1_000)
+        other = frame(*cells, resamples=1_000)
+        values = {**read.matrix.values, "token_f1": np.zeros_like(other.matrix.values["token_f1"])}
+        return replace(read.matrix, values=values, described={"metrics": ["choice_accuracy", "token_f1"]})
+
+    matrix = both(made(scores(1.0)), made(scores(0.1, seed=1), order="rank"))
+    told = said(Results(matrix, "none.db"), "Does source order help here?")
+    assert told.answer == "Yes"
+    assert told.text.endswith("Other metrics disagree: no significant difference by token_f1.")
+
+
+def test_own_pipelines_are_compared_with_the_best_other_setting():
+    cells = [
+        made(scores(0.5, seed=1), order="source"),
+        made(scores(0.4, seed=2), order="rank"),
+        made(scores(0.7, seed=3), method="pipeline:mine", model=None, tokens=0, written=0),
+    ]
+    found = results(*cells)
+    told = said(found, "How does mine compare?")
+    assert told.answer == "Better"
+    assert told.text.startswith("token_f1 +0.2")
+    assert told.text.endswith("relative to stuff, source.")
+    assert found.settings[2].cost("tokens") is None
+    assert "its tokens are unknown" in found.verdicts()[0].text
+    alone = results(
+        *(made(scores(mean, seed=2), method=f"pipeline:{name}", model=None) for name, mean in (("a", 0.4), ("b", 0.2)))
+    )
+    assert [one.question for one in alone.verdicts()] == [
+        "Which setting to deploy?",
+        "How does b compare?",
+        "What does it cost?",
+    ]
+    assert alone.verdicts()[1].answer == "Worse"
+    assert alone.verdicts()[1].text.startswith("token_f1 -0.2")

@@ -9,6 +9,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.methods.model_calls import Message, Prompt
+from tests.cli import provider
 from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python
 
@@ -128,17 +129,17 @@ def test_another_ingredient_is_another_cell(name):
     assert before.key != after.key
 
 
-def make(**_):
-    return model
+def test_a_setting_of_a_model_is_another_cell(monkeypatch):
+    provider.install(monkeypatch)
 
-
-def test_a_setting_of_a_model_is_another_cell():
     def key(**settings):
-        spec = ModelSpec("tests.compare.db.test_keys:make", "model", **settings)
+        spec = ModelSpec("groq:cranes", **settings)
         (row,) = opened(models={"m": spec}).cell_records
         return row.key
 
-    assert key(temperature=0.5, top_p=1) == key(top_p=1, temperature=0.5) != key(temperature=0.6, top_p=1)
+    assert (
+        key(temperature=0.5, max_tokens=1) == key(max_tokens=1, temperature=0.5) != key(temperature=0.6, max_tokens=1)
+    )
 
 
 def test_another_function_behind_the_name_of_a_store_is_another_cell():

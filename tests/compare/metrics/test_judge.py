@@ -10,7 +10,7 @@ from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.judge import judge_metric
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
-from tests.compare.helpers import Likely, RecordingModel, experiment, rows
+from tests.compare.helpers import RecordingModel, experiment, rows
 from tests.compare.judging import judging_models, serving
 
 JUDGED: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
@@ -127,7 +127,7 @@ def test_a_reply_without_a_grade_is_a_note(tmp_path):
 
 
 def test_where_nothing_is_answered_nobody_judges(tmp_path):
-    models = {"judge": ModelSpec("tests.compare.metrics.test_judge:nowhere", "judge")}
+    models = {"judge": ModelSpec("nobody:nothing", "judge")}
     given = experiment(models=models, grid={"k": 2, "method": "context_only"}, **JUDGED)
     assert make_plan(given).scorable["correct"].questions == 0
     assert run(given, tmp_path / "one.db").complete
@@ -171,7 +171,7 @@ def test_other_replies_have_no_grade(reply):
 
 
 def refusal(**options):
-    models = {"m": ModelSpec(RecordingModel(), "m"), "likely": ModelSpec(Likely(), "likely")}
+    models = {"m": ModelSpec(RecordingModel(), "m")}
     with pytest.raises((ExperimentError, PromptError)) as refused:
         experiment(**{"models": models, "metrics": ["token_f1", "correct"], "grid": {"k": 2, "model": "m"}, **options})
     return str(refused.value)
@@ -181,7 +181,6 @@ def refusal(**options):
     ("judge", "words"),
     [
         ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
-        ({"model": "likely"}, "which only returns likelihoods"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
         ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),

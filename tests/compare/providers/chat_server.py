@@ -25,12 +25,14 @@ class Fault:
         after: Seconds that it takes.
         headers: The headers.
         code: What OpenAI calls the error.
+        body: What is sent in place of an error of OpenAI.
     """
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     code: str = "fault"
     after: float = 0.0
+    body: str | None = None
 
 
 @dataclass
@@ -73,14 +75,15 @@ def serve() -> Iterator[ChatServer]:
             if fault is not None:
                 time.sleep(fault.after)
             if fault is None:
-                self._send(200, {}, _reply(request))
+                self._send(200, {}, json.dumps(_reply(request)))
             elif fault.status == BROKEN:
                 self.close_connection = True
             else:
-                self._send(fault.status, fault.headers, {"error": {"message": fault.code, "code": fault.code}})
+                error = json.dumps({"error": {"message": fault.code, "code": fault.code}})
+                self._send(fault.status, fault.headers, error if fault.body is None else fault.body)
 
-        def _send(self, status: int, headers: dict[str, str], body: dict[str, Any]) -> None:
-            content = json.dumps(body).encode()
+        def _send(self, status: int, headers: dict[str, str], body: str) -> None:
+            content = body.encode()
             self.send_response(status)
             for name, value in {**headers, "Content-Type": "application/json"}.items():
                 self.send_header(name, value)

@@ -1,4 +1,4 @@
-"""Models as providers' packages have them, and functions that make models."""
+"""Models as providers' packages have them."""
 
 from __future__ import annotations
 
@@ -71,16 +71,5 @@ class Completing(CustomLLM):
         raise NotImplementedError
 
 
-def make_hosted(**settings: Any) -> Hosted:
-    return Hosted(**settings)
-
-
-def make_echo(**settings: Any) -> Any:
-    return lambda prompt: f"{settings}: {prompt}"
-
-
 def repeat(prompt: str) -> str:
     return prompt
-
-
-number = 3

@@ -57,6 +57,6 @@ def test_names_of_providers_are_those_that_langchain_knows():
     embeddings = pytest.importorskip("langchain.embeddings.base")
     if not hasattr(chat, "_BUILTIN_PROVIDERS"):
         pytest.skip("the oldest supported versions of LangChain do not list them under this name")
-    # One that is missing would be taken for a module, and need trust in an experiment file.
+    # One that is missing would be refused in an experiment file.
     assert {*chat._BUILTIN_PROVIDERS} <= CHAT_PROVIDERS
     assert {*embeddings._BUILTIN_PROVIDERS} <= EMBEDDING_PROVIDERS

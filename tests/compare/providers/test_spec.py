@@ -14,11 +14,10 @@ SETTINGS = {"temperature": 0, "base_url": "http://me:secret@host/v1", "model_kwa
 def test_hashes_of_earlier_versions_hold():
     """Results files keep identities under them: with another one a plan would count answers as missing."""
     assert ModelSpec("openai:gpt-x", temperature=0, max_tokens=9).spec_hash == "model f143a89e2c7b0672"
-    assert ModelSpec("tests.compare.answering:counted", "mine", **SETTINGS).spec_hash == "model 93fa3cfc77f5b300"
     assert (
         EmbedderSpec("openai:emb", "mine", question_prefix="Q: ", **SETTINGS).spec_hash == "embedder 0b648287080992c9"
     )
-    assert ModelSpec("openai:gpt-x", max_tokens=9, temperature=0, retries=3).spec_hash == "model f143a89e2c7b0672"
+    assert ModelSpec("openai:gpt-x", max_tokens=9, temperature=0).spec_hash == "model f143a89e2c7b0672"
     assert ModelSpec("local").spec_hash == EmbedderSpec().spec_hash == ModelSpec(len, "mine").spec_hash == ""
 
 
@@ -28,7 +27,6 @@ def test_a_table_and_arguments_say_the_same(kind):
     spec = validated(kind, with_name(table, "mine"), place="models.mine")
     assert spec == kind("openai:a", "mine", **SETTINGS) == kind.model_validate({"name": "mine", **table})
     assert spec.settings == SETTINGS
-    assert spec.addresses == [SETTINGS["base_url"]]
     assert validated(kind, with_name(spec, "other"), place="models.other") is spec
     assert validated(kind, with_name("openai:a", "mine"), place="models.mine") == kind("openai:a", "mine")
     assert pickle.loads(pickle.dumps(spec)) == spec
@@ -50,7 +48,6 @@ def test_settings_are_not_shown(kind):
     [
         ({"temperature": 0}, 'models.m must contain the key use, such as use = "local"'),
         ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
-        ({"use": "local", "api_key_env": "KEY"}, "models.m: api_key_env is only valid with PROVIDER:MODEL"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(kind, given, message):

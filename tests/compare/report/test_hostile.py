@@ -64,7 +64,7 @@ def page(tmp_path_factory):
         data=data,
         name=f"small {TEXT}",
     ).replace(
-        models={f"m {TEXT}": ModelSpec(fails, TEXT, retries=0)},
+        models={f"m {TEXT}": ModelSpec(fails, TEXT)},
         data={f"set {TEXT}": data},
     )
     run(wanted, folder / "r.db")

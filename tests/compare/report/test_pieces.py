@@ -63,8 +63,8 @@ def test_a_map_of_nothing_is_empty():
 def test_of_contexts_those_with_scores_are_shown():
     cells = [CellName(0, name, name, {"order": name}) for name in ("source", "rank", "reverse_rank")]
     answers: Any = {cell.key: SimpleNamespace(context=str(number)) for number, cell in enumerate(cells)}
-    likelihoods = {"source": -3.0, "rank": -0.5}
-    assert [cell.key for cell in chosen(cells, answers, likelihoods)] == ["source", "rank"]
+    scores = {"source": 0.3, "rank": 0.5}
+    assert [cell.key for cell in chosen(cells, answers, scores)] == ["source", "rank"]
     assert [cell.key for cell in chosen(cells, answers, {"reverse_rank": -0.5, "rank": -4.0})] == [
         "rank",
         "reverse_rank",

@@ -519,7 +519,7 @@ def test_a_metric_is_named(results, tmp_path):
     assert "evidence_coverage against tokens" in page.section("cost").text
 
 
-@pytest.mark.parametrize("metric", ["exact", "inverted_pairs", "answer_likelihood"])
+@pytest.mark.parametrize("metric", ["exact", "inverted_pairs", "choice_accuracy"])
 def test_a_metric_that_cannot_be_is_refused(results, tmp_path, metric):
     with pytest.raises(OptionError, match=metric):
         write_report(results, tmp_path / "r.html", metric=metric)

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.metrics.registry import METRICS, ScoredAnswer
+from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer
 from oprag.compare.running.recorder import Scorer
 from oprag.compare.running.run import run
-from tests.compare.helpers import METHODS, Likely, RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
 TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3
 FULL = Question(
@@ -23,14 +23,15 @@ BARE = Question(id="bare", text="Who else?", documents=("text",))
 DATA = DataSet(name="set", documents={"text": TEXT}, questions=[BARE, FULL])
 GRID = {"k": 4, "splitter": "words", "chunk_size": 12}
 OF_ANSWERS = {"token_f1", "exact_match", "rouge_l", "answer_cosine"}
-ALWAYS = {"paper_token_usage", "long_context_share"}
+ON_REQUEST = {"paper_token_usage", "long_context_share"}
 OF_CONTEXTS = {"inverted_pairs"}
 
 
 def scores(tmp_path, method, reply="B", data=DATA, **grid):
     path = tmp_path / "results.db"
     model = RecordingModel(lambda text: reply)
-    report = run(experiment(model, data=data, grid={**GRID, "method": method, **grid}), path)
+    metrics = [*DEFAULT_METRICS, *ON_REQUEST]
+    report = run(experiment(model, data=data, grid={**GRID, "method": method, **grid}, metrics=metrics), path)
     assert report.complete, report
     found = rows(path, "SELECT question_id, scores FROM results WHERE method = ?", method)
     return {name: json.loads(values) for name, values in found}
@@ -40,7 +41,7 @@ def scores(tmp_path, method, reply="B", data=DATA, **grid):
 def test_each_metric_is_there_where_it_applies_and_nowhere_else(method, tmp_path):
     found = scores(tmp_path, method)
     read = set() if method == "closed_book" else OF_CONTEXTS
-    answered = set() if method == "context_only" else ALWAYS
+    answered = set() if method == "context_only" else ON_REQUEST
     assert set(found["bare"]) == read | answered
     of_answer = set() if method == "context_only" else OF_ANSWERS | {"choice_accuracy"}
     of_evidence = set() if method == "closed_book" else {"evidence_coverage"}
@@ -138,20 +139,6 @@ def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path)
     assert sum(json.loads(dropped).values()) == 4
 
 
-def test_the_likeliest_gold_answer_counts_and_without_any_there_is_no_score(tmp_path):
-    path = tmp_path / "results.db"
-    grid = {**GRID, "method": ["answer_likelihood", "closed_book_likelihood"]}
-    report = run(experiment(None, models={"likely": Likely()}, data=DATA, grid=grid), path)
-    assert report.complete, report
-    found = rows(path, "SELECT question_id, method, json_extract(scores, '$.answer_likelihood'), calls FROM results")
-    assert sorted(found) == [
-        ("bare", "answer_likelihood", None, 0),
-        ("bare", "closed_book_likelihood", None, 0),
-        ("full", "answer_likelihood", -0.6, 2),
-        ("full", "closed_book_likelihood", -0.6, 2),
-    ]
-
-
 def test_what_an_answer_took_is_as_if_its_cell_were_alone(tmp_path):
     path = tmp_path / "results.db"
     model = RecordingModel()
@@ -194,11 +181,6 @@ def answer(text, method="stuff", question=QUESTION, **more):
     return ScoredAnswer(question=question, method=method, text=text, **more)
 
 
-def test_a_likelihood_that_is_no_number_is_no_score():
-    (found,) = scorer("answer_likelihood").scores([answer("nan", "answer_likelihood")])
-    assert found == ({}, ["no answer_likelihood: it returned nan; a metric must return a finite number or None"])
-
-
 def test_what_a_metric_cannot_read_has_no_score():
     foreign = Question(id="one", text="?", documents=("text",), answers=("月の女神",))
     assert scorer("rouge_l", "token_f1").scores([answer("Selene", question=foreign)]) == [({"token_f1": 0.0}, [])]
@@ -229,7 +211,6 @@ def test_the_names_by_which_answers_are_kept():
         "choice_accuracy 88b3daa6",
         "rouge_l",
         "answer_cosine",
-        "answer_likelihood",
         "evidence_coverage",
         "recall",
         "mrr",

@@ -15,7 +15,7 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
-from tests.compare.helpers import METHODS, Likely, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
+from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
 
 ANSWERED = [*METHODS, "closed_book", "context_only"]
@@ -191,7 +191,7 @@ def test_another_model_is_asked_anew(tmp_path):
     path = tmp_path / "results.db"
     run(experiment(RecordingModel()), path)
     model = RecordingModel(lambda text: "Another answer.")
-    spec = ModelSpec(model, name="another", retries=0)
+    spec = ModelSpec(model, name="another")
     report = run(experiment(None, models={"m": spec}), path)
     assert report.complete
     assert len(model.calls) == 6
@@ -393,13 +393,9 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
         assert words in str(raised.value)
     assert (model.calls, path.exists()) == ([], False)
     # Where a method gives nothing that the metrics are about, it is the same.
-    likely: dict[str, Any] = {
-        "models": {"likely": Likely()},
-        "grid": {"k": 4, "chunk_size": 32, "method": "answer_likelihood"},
-    }
+    contexts = {"k": 4, "chunk_size": 32, "method": "context_only"}
     with pytest.raises(ExperimentError, match="no method produces an answer"):
-        run(experiment(None, **likely, metrics=["token_f1"]), path)
-    assert run(experiment(None, **likely, metrics=["answer_likelihood"]), path).complete
+        run(experiment(None, grid=contexts, metrics=["token_f1"]), path)
     assert run(experiment(model, data=bare, metrics=["inverted_pairs"]), path).complete
     # Nobody is asked for a context alone.
     assert run(experiment(None, data=bare, grid={"k": 4, "method": "context_only"}), path).complete
@@ -408,9 +404,8 @@ def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
 @pytest.mark.parametrize("metric", METRICS)
 def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
     path = tmp_path / "results.db"
-    methods = ["stuff", "closed_book", "context_only", "answer_likelihood"]
+    methods = ["stuff", "closed_book", "context_only"]
     grid = [{"k": 4, "chunk_size": 32, "method": method} for method in methods]
-    grid[-1]["model"] = "likely"
     books = keepers()
     kept = [
         replace(books.questions[0], choices=("Ada", "Ben"), right_choice=0),
@@ -418,8 +413,7 @@ def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
         replace(books.questions[2], evidence=()),
         replace(books.questions[3], answers=("艾达布兰德",)),
     ]
-    models = {"m": ModelSpec(RecordingModel(), "model", retries=0), "likely": Likely()}
-    small = experiment(None, models=models, grid=grid, data=replace(books, questions=tuple(kept)), metrics=[metric])
+    small = experiment(RecordingModel(), grid=grid, data=replace(books, questions=tuple(kept)), metrics=[metric])
     plan = make_plan(small)
     assert run(small, path).complete
     scored = rows(path, "SELECT count(DISTINCT question) FROM scores JOIN answers ON answers.id = answer")

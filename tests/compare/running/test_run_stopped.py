@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
 from tests.compare.endless import made, name_of
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
@@ -194,19 +193,3 @@ def test_a_signal_may_come_at_any_time(seed, tmp_path):
     assert report.outcome in {"interrupted", "complete"}
     assert run(small, path).complete
     assert len(model.calls) == len(set(model.calls))
-
-
-def test_a_model_waits_for_no_other_try_once_a_run_is_to_end(tmp_path):
-    asked = []
-
-    def fails(text):
-        asked.append(text)
-        if len(asked) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-        raise TimeoutError("later")
-
-    small = experiment(None, models={"m": ModelSpec(fails, "model", retries=10)}, data=keepers(1, 1))
-    report = run(small, tmp_path / "results.db")
-    assert report.outcome == "interrupted"
-    # A second try would come after a second and more; all eleven take minutes.
-    assert len(asked) < 11

@@ -6,7 +6,8 @@ from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, OptionError
-from tests.compare.helpers import RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
+from tests.compare.made_up_stores import plain
 from tests.helpers import run_python
 
 
@@ -25,11 +26,10 @@ from tests.helpers import run_python
         ({"metrics": [["token_f1"]]}, ExperimentError, "metrics must be a list of names"),
         ({"count_tokens": "abacus"}, ExperimentError, "a token counter must be one of"),
         ({"prompts": {"answr": "x"}}, ExperimentError, "unknown prompt .answr."),
-        ({"stores": {"index": "a:b"}}, ExperimentError, "'index' is the name of a built-in store"),
+        ({"stores": {"index": plain}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
-        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store must be a table"),
+        ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine: a store of your own must be a function"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must contain the key use"),
-        ({"models": {"m": {"use": "local", "retries": -1}}}, ExperimentError, r"models\.m\.retries must be"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
     ],
 )
@@ -47,7 +47,7 @@ def test_data_must_be_data_sets(wrong):
 
 
 def test_an_experiment_goes_to_another_process():
-    given = experiment("tests.compare.helpers:reply_to", grid={"k": 4})
+    given = experiment(reply_to, grid={"k": 4})
     assert len(given.grid_cells.cells) == 1
     assert pickle.loads(pickle.dumps(given)).grid_cells == given.grid_cells
 

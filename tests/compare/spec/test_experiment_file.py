@@ -13,7 +13,8 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
-from tests.compare.folders import model, write_data, write_experiment
+from tests.cli import provider
+from tests.compare.folders import write_data, write_experiment
 
 STUFF = 'method = "stuff"\nk = 2'
 EVERYTHING = """
@@ -36,12 +37,12 @@ seed = 5
 path = "data"
 
 [models.quick]
-use = "tests.compare.answering:quick"
-seconds = 0.0
-retries = 4
+use = "groq:cranes"
+temperature = 0.5
+max_tokens = 9
 
 [models]
-plain = "tests.compare.answering:quick"
+plain = "groq:laid-out"
 
 [embedders.first]
 use = "local"
@@ -50,12 +51,6 @@ document_prefix = "Text: "
 
 [embedders]
 second = "local"
-
-[stores.mine]
-use = "tests.compare.answering:store"
-
-[stores]
-yours = "tests.compare.answering:store"
 
 [prompts]
 answer = "Read {context} and answer {question}."
@@ -104,11 +99,12 @@ def written(tmp_path, text):
 
 def refusal(path, kind=ExperimentError, **changes):
     with pytest.raises(kind) as caught:
-        Experiment.from_file(path, trust=True, **changes)
+        Experiment.from_file(path, **changes)
     return str(caught.value)
 
 
-def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
+def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, monkeypatch):
+    provider.install(monkeypatch)
     path = written(tmp_path, EVERYTHING)
     questions = tmp_path / "data" / "questions.jsonl"
     in_python = Experiment(
@@ -124,14 +120,13 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             "other": read_data(tmp_path / "data", name="other"),
         },
         models={
-            "quick": {"use": "tests.compare.answering:quick", "seconds": 0.0, "retries": 4},
-            "plain": "tests.compare.answering:quick",
+            "quick": {"use": "groq:cranes", "temperature": 0.5, "max_tokens": 9},
+            "plain": "groq:laid-out",
         },
         embedders={
             "first": EmbedderSpec("local", "first", question_prefix="Find: ", document_prefix="Text: "),
             "second": "local",
         },
-        stores={"mine": "tests.compare.answering:store", "yours": "tests.compare.answering:store"},
         prompts={"answer": "Read {context} and answer {question}."},
         prices={"quick": Price(input=0.15, output=0.6, cached=0.075), "plain": {"input": 0, "output": 0}},
         limits=Limits(calls=10_000, tokens=5_000_000, money=10.0),
@@ -149,7 +144,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
             {"method": "context_only", "k": 2, "stitch": False},
         ],
     )
-    from_file = Experiment.from_file(path, trust=True)
+    from_file = Experiment.from_file(path)
     first, second = ResolvedExperiment(from_file), ResolvedExperiment(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
     assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
@@ -163,16 +158,15 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path):
         "give_up_after",
         "prices",
         "limits",
-        "stores",
         "models",
     ):
         assert getattr(from_file, name) == getattr(in_python, name), name
 
 
-def test_the_file_above_has_every_key_there_is():
+def test_the_file_above_has_every_key_but_stores_which_are_functions():
     import tomllib
 
-    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields)
+    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores"}
 
 
 def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
@@ -204,7 +198,7 @@ BAD = {
     "metrics": ('metrics = ["token_f2"]', "unknown metric 'token_f2'"),
     "metrics-text": ('metrics = "token_f1"', "metrics must be a list of names, got 'token_f1'"),
     "concurrency": ("max_concurrency = 0", "max_concurrency must be an integer >= 1, got 0"),
-    "name": ("count_tokens = 3", "count_tokens: a token counter must be one of approximate"),
+    "name": ("count_tokens = 3", "count_tokens: a token counter must be a function or one of approximate"),
     "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
     "models": ("models = 3", "models must be a mapping, got 3"),
@@ -227,16 +221,14 @@ def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
 TABLES = {
     "[models.small]\ntemperature = 0": 'models.small must contain the key use, such as use = "local"',
     "[models.small]\nuse = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
-    '[models.small]\nuse = "x:y"\nretries = -1': "models.small.retries must be",
     '[models.small]\nuse = "x:y"\napi_key = "sk-1"': "models.small.api_key would be a secret",
     '[models.small]\nuse = "x:y"\ndefault_headers = { Authorization = "b" }': "models.small.default_headers.Auth",
     '[models.small]\nuse = "x:y"\nopenai-api-key = "b"': "models.small.openai-api-key would be a secret",
     "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
     "[embedders]": "embedders is empty; define at least one embedder",
-    '[stores.mine]\nuse = "chroma"': "stores.mine: a store must be a table {use = \"MODULE:FUNCTION\"}, got 'chroma'",
-    '[stores.mine]\nuse = "a:b"\nkind = 3': "stores.mine: unknown key 'kind'",
-    '[stores]\nindex = "a:b"': "'index' is the name of a built-in store",
+    '[stores]\nmine = "a:b"': "stores.mine: a store of your own must be a function",
+    '[stores.mine]\nuse = "a:b"': "pass it in Python, Experiment(stores=...), got ",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "prices: unknown model 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
@@ -267,7 +259,7 @@ def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
     path = write_experiment(
         tmp_path, STUFF, '[models.m]\nuse = "openai:gpt-5-mini"\nmax_tokens = 5\nbase_url = "http://localhost:1/v1"'
     )
-    assert Experiment.from_file(path, trust=True).models["m"].settings == {
+    assert Experiment.from_file(path).models["m"].settings == {
         "max_tokens": 5,
         "base_url": "http://localhost:1/v1",
     }
@@ -280,8 +272,8 @@ GRIDS = {
     "token_budget = 'None'": "grid: invalid value 'None' of the axis 'token_budget': token_budget must be an integer "
     ">= 1 or None, got 'None'; for None write \"none\"",
     "method = 'stuf'": "grid: invalid value 'stuf' of the axis 'method': method must be one of stuff, map_reduce, "
-    "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, closed_book_likelihood, "
-    "context_only, answer_likelihood, got 'stuf'",
+    "refine, map_rerank, step_down, reciprocal, long_context, self_route, closed_book, "
+    "context_only, got 'stuf'",
     "k = []": "grid: the axis 'k' has no values",
     "model = 'big'": "grid: unknown model 'big'; this experiment has: none",
     "method = 'stuff'\nk = 2": "grid: no combination of the grid can be run: method=stuff requires a model",
@@ -335,7 +327,7 @@ def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
 
 
 def test_a_prompt_without_its_field_is_told_as_one(tmp_path):
-    path = write_experiment(tmp_path, STUFF, model(), '[prompts]\nanswer = "Read {context}."')
+    path = write_experiment(tmp_path, STUFF, '[models]\nm = "local"', '[prompts]\nanswer = "Read {context}."')
     assert refusal(path, PromptError).startswith("harbour.toml: ")
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.controls import CONTROLS, kind_of
+from oprag.compare.controls import CONTROLS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
@@ -22,7 +22,7 @@ COMMON = {
     "name": "grids",
     "data": {"one": DATA, "two": DATA},
     "embedders": {"local": "local", "other": Words()},
-    "models": {"m": reply_to, "n": reply_to, "likely": "gguf:likely", "likelier": "gguf:likelier"},
+    "models": {"m": reply_to, "n": reply_to},
 }
 AXES = [field.name for field in fields(ContextOptions) if field.name in axes()]
 # What makes a combination possible whose own value does not.
@@ -207,15 +207,6 @@ def test_without_a_model_only_what_asks_none_can_be_run():
         cells({"k": 5}, models={})
 
 
-def test_models_that_write_and_models_that_judge_are_told_apart():
-    found = cells({"data": "one", "k": 5, "method": ["stuff", "answer_likelihood"], "model": ["m", "likely"]})
-    assert [(cell.method, cell.model) for cell in found.cells] == [("stuff", "m"), ("answer_likelihood", "likely")]
-    assert dict(found.impossible) == {
-        "the model 'likely' only returns likelihoods, so it does not support method=stuff": 1,
-        "the model 'm' does not return likelihoods, so it does not support method=answer_likelihood": 1,
-    }
-
-
 def test_a_context_must_have_an_end():
     with pytest.raises(ExperimentError, match="neither k nor token_budget is set"):
         cells({"method": "stuff"})
@@ -242,7 +233,6 @@ def test_cells_that_do_the_same_are_one():
 
 @pytest.mark.parametrize("method", [*METHODS, *CONTROLS])
 def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
-    models = ["likely", "likelier"] if kind_of(method).writes == "likelihood" else ["m", "n"]
     options = {
         "inner_method": (["stuff", "refine"], {"step_down", "reciprocal"}),
         "collapse_tokens": ([100, 200], {"map_reduce"}),
@@ -252,14 +242,14 @@ def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
         "source_token_budget": ([100, 200], {"long_context", "self_route"}),
         "overflow": (["error", "truncate_end"], {"long_context", "self_route"}),
         "passage_tokens": ([100, 200], {"map_reduce", "refine", "map_rerank"}),
-        "model": (models, {*METHODS, *CONTROLS} - {"context_only"}),
+        "model": (["m", "n"], {*METHODS, *CONTROLS} - {"context_only"}),
         "repeat": ([1, 2], {*METHODS, *CONTROLS} - {"context_only"}),
-        "order": (["source", "rank"], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
-        "chunk_size": ([64, 128], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
-        "embedder": (["local", "other"], {*METHODS, *CONTROLS} - {"closed_book", "closed_book_likelihood"}),
+        "order": (["source", "rank"], {*METHODS, *CONTROLS} - {"closed_book"}),
+        "chunk_size": ([64, 128], {*METHODS, *CONTROLS} - {"closed_book"}),
+        "embedder": (["local", "other"], {*METHODS, *CONTROLS} - {"closed_book"}),
     }
     for name, (values, methods) in options.items():
-        found = cells({"data": "one", "k": 5, "method": method, "model": models[0], name: values})
+        found = cells({"data": "one", "k": 5, "method": method, "model": "m", name: values})
         assert len(found.cells) == (2 if method in methods else 1), name
     # What the inner method reads counts.
     inner = cells(
@@ -269,7 +259,7 @@ def test_what_has_no_effect_on_a_method_makes_no_other_cell(method):
             "method": method,
             "inner_method": "map_reduce",
             "collapse_tokens": [100, 200],
-            "model": models[0],
+            "model": "m",
         }
     )
     assert len(inner.cells) == (2 if method in {"map_reduce", "step_down", "reciprocal"} else 1)

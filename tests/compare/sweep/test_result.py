@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from oprag import ExperimentError
+from oprag import ExperimentError, OptionError
 from oprag.compare import ModelSpec, read_data, run
 from oprag.compare.sweep.experiment import sweep_experiment
 from oprag.compare.sweep.result import read_sweep
@@ -147,9 +147,7 @@ def count_characters(text: str) -> int:
 
 def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(tmp_path):
     book, asked = write_ledgers(tmp_path, questions=3)
-    experiment = sweep_experiment(
-        read_data(asked, documents=book), budgets=[400], count_tokens="tests.compare.sweep.test_result:count_characters"
-    )
+    experiment = sweep_experiment(read_data(asked, documents=book), budgets=[400], count_tokens=count_characters)
     run(experiment, tmp_path / "sweep.db")
     profile = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage").profile
     assert "count_tokens" not in profile.context
@@ -288,3 +286,21 @@ def test_questions_asked_twice_show_no_more_than_once(tmp_path):
     assert [one.difference.significant for one in curves[0].others] == [
         one.difference.significant for one in curves[1].others
     ]
+
+
+def test_continuity_is_swept_beside_orders(tmp_path):
+    book, asked = write_ledgers(tmp_path, questions=20)
+    experiment = sweep_experiment(
+        read_data(asked, documents=book), budgets=[60, 150], orders=["source", "rank"], continuity=[0, 0.5], grid=WORDS
+    )
+    assert run(experiment, tmp_path / "sweep.db").complete
+    sweep = read_sweep(tmp_path / "sweep.db", "sweep", "evidence_coverage")
+    assert len(sweep.curves) == 4
+    names = {name for together in sweep.conclusions for name in together}
+    assert names == {"source", "rank", "source, continuity 0.5", "rank, continuity 0.5"}
+    assert "Does continuity matter?" in {one.question for one in sweep.points.verdicts("evidence_coverage")}
+    assert sweep.profile.context.get("continuity", 0.0) == sweep.chosen.values["continuity"]
+    with pytest.raises(ExperimentError, match="continuity must be"):
+        sweep_experiment(read_data(asked, documents=book), continuity=[2], grid=WORDS)
+    with pytest.raises(OptionError, match="continuity must be a list"):
+        sweep_experiment(read_data(asked, documents=book), continuity=0.3, grid=WORDS)  # type: ignore[arg-type]

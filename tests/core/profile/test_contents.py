@@ -13,6 +13,7 @@ from oprag import OP_RAG, ContextOptions, OptionError, PromptError, approximate_
 from oprag.compare.providers.names import counter_of
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.profile import Profile
+from tests.helpers import word_offsets
 from tests.option_values import BAD, each_good_value
 
 CALLABLE = [one.name for one in fields(ContextOptions) if one.metadata["function"] and one.name != "count_tokens"]
@@ -186,9 +187,7 @@ def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):
         assert options.count_tokens("one two three") == 3
 
 
-@pytest.mark.parametrize(
-    "value", [len, counter_of("tests.helpers:word_offsets"), "os:system", "tests.helpers:word_offsets"]
-)
+@pytest.mark.parametrize("value", [len, counter_of(word_offsets), "os:system", "tests.helpers:word_offsets"])
 def test_no_profile_says_which_code_runs(value):
     with pytest.raises(OptionError, match=r"cannot contain functions.* pass count_tokens= together with the profile"):
         Profile(context={"count_tokens": value})

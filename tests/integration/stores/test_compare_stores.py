@@ -1,6 +1,7 @@
 """The stores of experiments, by their names and as functions, against what NumPy finds."""
 
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.stores.named import STORE_NAMES, open_store
-from tests.compare.stores.made_up import check_found
-from tests.integration.pinecone_stub import API_KEY, serve_pinecone
+from oprag.compare.stores import STORE_NAMES, Store
+from tests.compare.made_up_stores import check_found
+from tests.integration.pinecone_stub import API_KEY, PineconeStub, serve_pinecone
 from tests.integration.stores.corpus import CHUNKS
 from tests.integration.stores.place import serve_postgres
 
@@ -18,36 +19,6 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
 ]
-
-
-@contextmanager
-def qdrant_of_llama_index():
-    from llama_index.vector_stores.qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient
-
-    client = QdrantClient(":memory:")
-    yield QdrantVectorStore("experiment", client=client)
-    client.close()
-
-
-def faiss_of_llama_index():
-    import faiss
-    from llama_index.vector_stores.faiss import FaissVectorStore
-
-    return FaissVectorStore(faiss_index=faiss.IndexFlatIP(256))
-
-
-@contextmanager
-def chroma_of_llama_index():
-    import chromadb
-    from chromadb.config import Settings
-    from llama_index.vector_stores.chroma import ChromaVectorStore
-
-    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
-    name = uuid.uuid4().hex
-    collection = client.create_collection(name, configuration={"hnsw": {"space": "cosine", "ef_search": 2_000}})
-    yield ChromaVectorStore(chroma_collection=collection)
-    client.delete_collection(name)
 
 
 def qdrant_of_langchain(embeddings):
@@ -59,7 +30,7 @@ def qdrant_of_langchain(embeddings):
 
 @contextmanager
 def pgvector(embeddings):
-    """As the documentation of `open_store` has it."""
+    """As docs/reference/experiment_file.md has it, and emptied."""
     from langchain_postgres import PGVector
     from sqlalchemy import create_engine
 
@@ -74,26 +45,26 @@ def pgvector(embeddings):
             engine.dispose()
 
 
-@contextmanager
-def pinecone(embeddings):
-    """Against a stand-in."""
-    from langchain_pinecone import PineconeVectorStore
-
-    with serve_pinecone() as stub:
-        yield PineconeVectorStore(
-            embedding=embeddings, host=stub.host, pinecone_api_key=API_KEY, namespace="experiment"
-        )
+@pytest.fixture(scope="module", autouse=True)
+def pinecone() -> Iterator[PineconeStub]:
+    """A stand-in, which the store in Pinecone finds: the service itself was never asked."""
+    with serve_pinecone() as stub, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PINECONE_API_KEY", API_KEY)
+        patch.setenv("PINECONE_HOST", stub.host)
+        patch.setattr("oprag.compare.stores._PINECONE_PAUSE", 0.01)
+        yield stub
 
 
 # All but our own index.
 NAMED = STORE_NAMES[1:]
-OWN = [pinecone, qdrant_of_llama_index, faiss_of_llama_index, chroma_of_llama_index, qdrant_of_langchain, pgvector]
+OWN = [qdrant_of_langchain, pgvector]
 
 
 @pytest.fixture(scope="module", params=[*NAMED, *OWN], ids=lambda given: getattr(given, "__name__", given))
 def store(request, corpus):
     name = getattr(request.param, "__name__", request.param)
-    opened = open_store(request.param, name, corpus.texts, corpus.vectors)
+    factory = None if name in NAMED else request.param
+    opened = Store(name, corpus.texts, corpus.vectors, factory)
     yield opened
     opened.close()
 
@@ -114,7 +85,7 @@ def test_the_very_chunk_is_the_nearest(store, corpus):
 
 @pytest.mark.parametrize("name", NAMED)
 def test_two_of_a_kind_are_apart(name, corpus):
-    stores = [open_store(name, name, corpus.texts[part], corpus.vectors[part]) for part in (slice(20), slice(20, 50))]
+    stores = [Store(name, corpus.texts[part], corpus.vectors[part]) for part in (slice(20), slice(20, 50))]
     question = next(iter(corpus.questions.values()))
     check_found(stores[0].search(question, 50), corpus.vectors[:20], question, 50)
     stores[0].close()
@@ -126,19 +97,23 @@ def test_two_of_a_kind_are_apart(name, corpus):
 def test_a_large_one(name):
     generator = np.random.default_rng(4)
     vectors: Any = generator.standard_normal((2_500, 16)).astype(np.float32)
-    store = open_store(name, name, [f"chunk {row}" for row in range(len(vectors))], vectors)
+    store = Store(name, [f"chunk {row}" for row in range(len(vectors))], vectors)
     question = generator.standard_normal(16).astype(np.float32)
     check_found(store.search(question, 20), vectors, question, 20)
     store.close()
 
 
-@pytest.mark.parametrize("given", [*NAMED, pgvector], ids=lambda given: getattr(given, "__name__", given))
+# Pinecone takes no vector of zeros.
+WITH_ZEROS = [*(name for name in NAMED if name != "pinecone"), pgvector]
+
+
+@pytest.mark.parametrize("given", WITH_ZEROS, ids=lambda given: getattr(given, "__name__", given))
 def test_odd_chunks(given):
     vectors: Any = np.random.default_rng(6).standard_normal((6, 16)).astype(np.float32)
     # What an embedder makes of white space.
     vectors[4] = 0
     texts = ["half \ud83d of a pair", "nothing \0", "", "\n", " ", "Straße 漢 🙂"]
-    store = open_store(given, "odd", texts, vectors)
+    store = Store(given, texts, vectors) if given in NAMED else Store("odd", texts, vectors, given)
     for place in (0, 1, 2, 3, 5):
         assert store.search(vectors[place], 1)[0][0] == place
     assert len(store.search(vectors[0], 5)) == 5
@@ -148,7 +123,22 @@ def test_odd_chunks(given):
 @pytest.mark.parametrize("name", ["chroma", "lancedb"])
 def test_nothing_is_left_on_the_disk(name, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = open_store(name, name, corpus.texts[:50], corpus.vectors[:50])
+    store = Store(name, corpus.texts[:50], corpus.vectors[:50])
     assert list(Path(tmp_path).iterdir())
     store.close()
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_pinecone_waits_for_what_is_put_in_and_is_emptied(pinecone):
+    vectors: Any = np.random.default_rng(1).standard_normal((30, 8)).astype(np.float32)
+    before = len(pinecone.requests), list(pinecone.namespaces)
+    pinecone.late = 2
+    store = Store("pinecone", [f"chunk {row}" for row in range(30)], vectors)
+    asked = [request.path for request in pinecone.requests[before[0] :]]
+    assert asked.count("/describe_index_stats") == 3
+    for row in range(3):
+        assert store.search(vectors[row], 5)[0][0] == row
+    (namespace,) = {*pinecone.namespaces} - {*before[1]}
+    assert namespace.startswith("oprag-")
+    store.close()
+    assert list(pinecone.namespaces) == before[1]

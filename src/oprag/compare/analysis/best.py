@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf, isinf
 
 from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, against_highest, highest
 from oprag.compare.analysis.settings import asks_model
@@ -151,10 +152,16 @@ def choose_economical(
             f"the fewest tokens of the {len(near)} settings within one standard error (of the paired difference) of "
             f"the highest {metric} ({score_at(settings[top])})"
         )
+    elif len(near) > 1 and not isinf(_tokens(chosen)):
+        why = f"the highest {metric}; none of the settings within one standard error of it has fewer tokens"
+    elif len(near) > 1:
+        why = f"the highest {metric}, and the first of those within one standard error of it"
     elif any(one.low is not None for one in below.values()):
         why = f"the highest {metric}; settings with fewer tokens score lower by more than one standard error"
     else:
         why = f"the highest {metric}; there are too few questions to estimate a standard error"
+    if isinf(_tokens(chosen)):
+        why += "; its tokens are unknown"
     if any(_tokens(one) < _tokens(chosen) for one in near):
         why += _PREFERS_SOURCE
     if (chance := _higher_control(controls, settings[top], metric)) is not None:
@@ -177,8 +184,9 @@ def _is_near(one: Difference) -> bool:
 
 
 def _tokens(setting: SettingSummary) -> float:
-    """Input plus output tokens of the model, or context tokens if no model is used."""
-    return setting.cost("tokens" if asks_model(setting) else "context_tokens") or 0.0
+    """Input plus output tokens of the model, or context tokens if no model is used; infinite if unknown."""
+    cost = setting.cost("tokens" if asks_model(setting) else "context_tokens")
+    return inf if cost is None else cost
 
 
 def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:

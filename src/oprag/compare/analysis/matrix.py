@@ -20,6 +20,7 @@ from oprag.compare.analysis.settings import (
     hashable,
     place_in_grid,
 )
+from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import CellRecord, Measurement, QuestionRecord, Spent, StoredAnswer
 from oprag.compare.db.schema import CELL_COLUMNS
@@ -291,8 +292,12 @@ def _costs(
             found[name][place] = getattr(one, name)
         if price := prices.get(models[place[0]]):
             found["money"][place] = price.of(Usage(one.input_tokens, one.output_tokens, one.cached_tokens))
+    own = [kind_of(str(cell.values.get("method"))).own for cell in cells]
+    # A pipeline whose tokens are unknown has none; the number of its model calls is never known.
+    unknown = np.array(own)[:, np.newaxis] & (found["input_tokens"] == 0)
     for name in _MODEL_COUNTS:
-        found[name][[model is None for model in models]] = np.nan
+        found[name][[model is None and not mine for model, mine in zip(models, own, strict=True)]] = np.nan
+        found[name][unknown if name != "calls" else own] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]
     seconds = np.where(found["seconds"] > 0, found["seconds"], np.nan)
     found["cpu_percent"] = 100 * found["cpu_seconds"] / seconds

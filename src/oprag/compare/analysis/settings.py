@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from oprag.compare.controls import kind_of
 from oprag.compare.spec.axes import AVERAGED, axes, check_axis, has_effect
 from oprag.errors import OptionError
 
@@ -90,7 +91,7 @@ def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def asks_model(setting: HasValues) -> bool:
     """Whether its answers come from a model; otherwise model costs are missing rather than 0."""
-    return "model" in setting.values
+    return "model" in setting.values or kind_of(str(setting.values["method"])).own
 
 
 def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, Any]]:

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from oprag.compare.analysis.best import choose_economical
 from oprag.compare.analysis.curves import Curve, CurvePoint, curves_of
-from oprag.compare.analysis.differences import ComparisonFamily
-from oprag.compare.analysis.effects import OrderEffect, order_effects
+from oprag.compare.analysis.differences import ComparisonFamily, highest
+from oprag.compare.analysis.effects import OrderEffect, compare_pooled, order_effects, pool_pairs
+from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import asks_model, by_data, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import amount, counted, listed, money_text, named
+from oprag.compare.analysis.wording import amount, counted, listed, money_text, named, value_text
+from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.db.records import Spent
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.stats.difference import FEW_UNITS, POWER
+from oprag.compare.stats.difference import FEW_UNITS, POWER, Difference
 
-__all__ = ["ORDER", "Verdict", "cost_verdict", "length_curves", "length_verdict", "order_verdict", "verdicts"]
+__all__ = ["DEPLOY", "ORDER", "Verdict", "cost_verdict", "length_curves", "length_verdict", "order_verdict", "verdicts"]
 
+DEPLOY = "Which setting to deploy?"
 ORDER = "Does source order help here?"
 LENGTH = "How much context is worth its tokens?"
 COST = "What does it cost?"
 _LENGTHS = ("k", "token_budget")
-_MAX_LISTED = 4  # curves listed in a sentence
+# Axes without a verdict of their own: data sets are not compared, and the others have one already.
+_OTHERS = ("data", "order", *_LENGTHS)
+_MAX_LISTED = 4  # curves, values or metrics listed in a sentence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Answer to one of the main questions of an experiment.
+    """Answer to one of the questions of an experiment.
 
     Attributes:
         question: The question.
-        answer: The answer in a few words; on order "Yes", "Partly", "No", "No significant
-            difference" or "Not tested".
+        answer: The answer in a few words; on order "Yes", "Partly", "It hurts", "No", "No significant difference",
+            "Cannot tell" or "Not tested".
         text: The evidence for it.
         data: The data set, if there are several.
     """
@@ -45,28 +52,142 @@ class Verdict:
 
     def describe(self) -> str:
         """The answer and the evidence for it, on one line."""
-        return f"{self.data and f'{self.data}: '}{self.answer}. {self.text}"
+        return f"{self.data and f'{self.data}: '}{self.answer}. {self.text}".strip()
 
 
-def verdicts(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Verdict]:
-    """Whether source order helps, how much context is worth its tokens, and what an answer costs.
+def verdicts(
+    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, metrics: Sequence[str] = ()
+) -> list[Verdict]:
+    """The setting to deploy, the effect of each axis that was varied, own pipelines, and what an answer costs.
 
     A difference is claimed only if it is significant (`Difference.significant`). If none is, the verdict states the
-    size of a difference that would have been detected. There is one verdict on order and one on length per data set,
-    then one on costs.
+    size of a difference that would have been detected. Each data set has its own verdicts, except that on costs.
+
+    Args:
+        settings: The settings.
+        metric: The metric that decides.
+        family: All comparisons in this metric.
+        metrics: All metrics for which higher is better; those that disagree on order are named beside it.
     """
     sets = by_data([one for one in settings if metric in one.scores])
     curves = length_curves(settings, metric, family)
-    of_order: list[Verdict] = []
-    of_length: list[Verdict] = []
-    varied = any(axis in varying_axes(settings)[0] for axis in _LENGTHS)
-    for name, (first, *_) in sets.items():
-        effects = order_effects(first.matrix, metric, name)
-        label = name if len(sets) > 1 else ""
-        of_order.append(order_verdict(effects, metric, data=label))
+    varied = varying_axes(settings)[0]
+    found: list[Verdict] = []
+    for name, scored in sets.items():
+        matrix, label = scored[0].matrix, name if len(sets) > 1 else ""
         along = [curve for curve in curves if curve.values["data"] == name]
-        of_length.append(length_verdict(along, metric, data=label, varied=varied))
-    return [*of_order, *of_length, cost_verdict(settings, curves, settings[0].matrix.spent)]
+        found.append(_deploy_verdict(scored, metric, data=label))
+        if (equal := _equal_score(scored, metric)) is not None:
+            text = f"Every {metric} is {equal:g}, in every setting."
+            asked = [ORDER] if "order" in varied else []
+            asked += [LENGTH] if any(axis in varied for axis in _LENGTHS) else []
+            found += [Verdict(question=one, answer="Cannot tell", text=text, data=label) for one in asked]
+            continue
+        if all(kind_of(str(one.values["method"])).own for one in scored):
+            found += _pipeline_verdicts(scored, metric, family, label)
+            continue
+        effects = order_effects(matrix, metric, name)
+        found.append(order_verdict(effects, metric, data=label, also=_disagreeing(matrix, metric, metrics, name)))
+        found.append(length_verdict(along, metric, data=label, varied=any(axis in varied for axis in _LENGTHS)))
+        found += [
+            verdict
+            for axis in varied
+            if axis not in _OTHERS and (verdict := _axis_verdict(matrix, metric, axis, name, label)) is not None
+        ]
+        found += _pipeline_verdicts(scored, metric, family, label)
+    kinds = list(dict.fromkeys(one.question for one in found))
+    found.sort(key=lambda one: kinds.index(one.question))
+    return [*found, cost_verdict(settings, curves, settings[0].matrix.spent)]
+
+
+def _equal_score(settings: Sequence[SettingSummary], metric: str) -> float | None:
+    """The score of all questions in all settings, if it is 0 or 1 everywhere."""
+    scores = np.unique(np.concatenate([one.by_question(metric) for one in settings]))
+    known = scores[~np.isnan(scores)].tolist()
+    return known[0] if len(settings) > 1 and known in ([0.0], [1.0]) else None
+
+
+def _deploy_verdict(settings: Sequence[SettingSummary], metric: str, *, data: str) -> Verdict:
+    axes = varying_axes(settings)[0]
+    chosen, why = choose_economical(settings, metric, axes=axes)
+    unit = "tokens" if asks_model(chosen) else "context_tokens"
+    spent = chosen.cost(unit)
+    tokens = "" if spent is None else f", {amount(spent)} {'' if asks_model(chosen) else 'context '}tokens"
+    answer = named(chosen.values, axes) or "The only setting"
+    text = f"{metric} {chosen.scores[metric].describe()}{tokens}"
+    return Verdict(
+        question=DEPLOY, answer=answer, text=f"{text}: {why}." if len(settings) > 1 else f"{text}.", data=data
+    )
+
+
+def _disagreeing(matrix: ResultMatrix, metric: str, metrics: Sequence[str], data: str) -> Iterator[str]:
+    """The other metrics in which the effect of order has another sign or another significance."""
+    known = {one.order: one.difference for one in order_effects(matrix, metric, data)}
+    alike: list[str] = []
+    for other in metrics:
+        effects = [one for one in order_effects(matrix, other, data) if one.order in known] if other != metric else []
+        clear = [one for one in effects if one.difference.significant]
+        if any(_contradicts(one.difference, known[one.order]) for one in clear):
+            yield f"by {other}, {_with_differences(clear)} differ{'s' * (len(clear) == 1)} significantly"
+        elif not clear and any(known[one.order].significant for one in effects):
+            alike.append(other)
+    if alike:
+        yield f"no significant difference by {listed(alike)}"
+
+
+def _contradicts(one: Difference, other: Difference) -> bool:
+    """Whether a significant difference is not significant in another metric, or has the other sign there."""
+    return not other.significant or (one.mean or 0.0) * (other.mean or 0.0) < 0
+
+
+def _axis_verdict(matrix: ResultMatrix, metric: str, axis: str, data: str, label: str) -> Verdict | None:
+    """The effect of the values of an axis, compared with its first value; None if no settings differ in it alone."""
+    pooled = pool_pairs(matrix, metric, axis, data)
+    if not pooled:
+        return None
+    compared = [-one for one in compare_pooled(matrix, [one.apart for one in pooled])]
+    first = value_text(matrix.settings[pooled[0].pairs[0][0]].values[axis])
+    shown = listed(
+        [
+            f"{value_text(one.value)} {difference}{' *' if difference.significant else ''}"
+            for one, difference in zip(pooled[:_MAX_LISTED], compared, strict=False)
+        ]
+    )
+    more = f", and {len(pooled) - _MAX_LISTED:,} more" if len(pooled) > _MAX_LISTED else ""
+    higher = [one for one, difference in zip(pooled, compared, strict=True) if difference.significantly_higher]
+    best = max(zip(pooled, compared, strict=True), key=lambda one: one[1].mean or 0.0)
+    if higher:
+        answer = f"{value_text(best[0].value)} is better than {first}" if best[0] in higher else "Partly"
+    elif any(one.significant for one in compared):
+        answer = f"{first} is better" if all(one.significant for one in compared) else "Partly"
+    else:
+        answer = "No" if all(one.tied for one in compared) else "No significant difference"
+    marks = " (* significant)" if any(one.significant for one in compared) else ""
+    text = f"Compared with {first}: {shown}{more}{marks}."
+    return Verdict(question=f"Does {axis} matter?", answer=answer, text=text, data=label)
+
+
+def _pipeline_verdicts(
+    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, label: str
+) -> Iterator[Verdict]:
+    """Each own pipeline compared with the best of our settings, or with the first pipeline if there are no others."""
+    axes = varying_axes(settings)[0]
+    ours = [one for one in settings if not kind_of(str(one.values["method"])).own]
+    for own in settings:
+        others = ours or settings[:1]
+        if own in others or own in ours:
+            continue
+        other = others[highest([one.by_question(metric) for one in others])]
+        difference = family.compare(own.number, other.number)
+        if difference.tied:
+            answer = "The same"
+        elif not difference.significant:
+            answer = "No significant difference"
+        else:
+            answer = "Better" if difference.significantly_higher else "Worse"
+        name = str(own.values["method"]).removeprefix(PIPELINE)
+        text = f"{metric} {difference} relative to {named(other.values, axes)}."
+        yield Verdict(question=f"How does {name} compare?", answer=answer, text=text, data=label)
 
 
 def length_curves(settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily) -> list[Curve]:
@@ -84,8 +205,8 @@ def length_curves(settings: Sequence[SettingSummary], metric: str, family: Compa
     ]
 
 
-def order_verdict(effects: Sequence[OrderEffect], metric: str, *, data: str = "") -> Verdict:
-    """Whether source order helps, based on its pooled differences to other orders."""
+def order_verdict(effects: Sequence[OrderEffect], metric: str, *, data: str = "", also: Iterable[str] = ()) -> Verdict:
+    """Whether source order helps, from its pooled differences to other orders; `also` is what other metrics say."""
     pooled = [one for one in effects if one.pooled]
     if not pooled:
         answer, text = "Not tested", "No setting in source order has a counterpart in another order."
@@ -100,6 +221,8 @@ def order_verdict(effects: Sequence[OrderEffect], metric: str, *, data: str = ""
     else:
         answer = "No"
         text = f"For each question, {metric} is the same in source order as in {_orders(pooled)}."
+    if others := list(also):
+        text += f" Other metrics disagree: {'; '.join(others[:_MAX_LISTED])}."
     return Verdict(question=ORDER, answer=answer, text=text, data=data)
 
 
@@ -129,7 +252,7 @@ def _order_answer(pooled: Sequence[OrderEffect]) -> tuple[str, str]:
     units = min(one.difference.units for one in pooled)
     if units < FEW_UNITS:
         text.append(f"With only {units:,} units to resample, intervals are too narrow.")
-    answer = "No" if lower else "No significant difference" if not higher else "Partly" if others else "Yes"
+    answer = "It hurts" if lower else "No significant difference" if not higher else "Partly" if others else "Yes"
     return answer, " ".join(text)
 
 
@@ -165,11 +288,6 @@ def length_verdict(curves: Sequence[Curve], metric: str, *, data: str = "", vari
     # One axis is enough: curves over the other axis contain the same settings.
     curves = [curve for curve in curves if curve.axis == curves[0].axis]
     answer, text = _length_answer(curves)
-    settings = {point.setting.number: point.setting for curve in curves for point in curve.points}
-    differ = varying_axes(list(settings.values()))[0]
-    chosen, _ = choose_economical(list(settings.values()), metric, axes=differ)
-    cheapest = "Setting with the fewest tokens whose score is within one standard error of the best"
-    text += f" {cheapest}: {named(chosen.values, differ)}."
     return Verdict(question=LENGTH, answer=answer, text=text, data=data)
 
 
@@ -186,7 +304,7 @@ def _length_answer(curves: Sequence[Curve]) -> tuple[str, str]:
         if (found := [one for one in curve.others if one.difference.significantly_higher])
     ]
     if best:
-        answer = _length_text(curves[0], next(iter(best))) if len(best) == 1 else "It depends"
+        answer = _sweet_spot(next(iter(best.values()))) if len(best) == 1 else "It depends"
         names = ["It"] if len(best) == 1 else [_length_text(curves[0], value) for value in best]
         text = " ".join(_best_text(name, found, differ) for name, found in zip(names, best.values(), strict=True))
         flat = len(curves) - sum(map(len, best.values()))
@@ -198,6 +316,15 @@ def _length_answer(curves: Sequence[Curve]) -> tuple[str, str]:
     ends = f"From {_point_text(longest, longest.points[0])} to {_point_text(longest, longest.points[-1])}"
     several = f", in any of {len(curves):,} curves" if len(curves) > 1 else ""
     return "No significant difference", f"{ends}, no length is significantly worse than the best{several}."
+
+
+def _sweet_spot(curves: Sequence[Curve]) -> str:
+    """The length at which these curves have their sweet spot."""
+    curve = curves[0]
+    spot = curve.sweet_spot
+    value = None if spot is None else spot.value
+    largest = spot is not None and spot is curve.points[-1]
+    return f"{_length_text(curve, value)}{', the largest value that was tried' if largest else ''}"
 
 
 def _best_text(name: str, curves: Sequence[Curve], differ: Sequence[str]) -> str:
@@ -238,7 +365,11 @@ def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], sp
         total = f"All runs together: {amount_spent} for {counted(spent.calls, 'call')}."
     if not answered_by_model:
         return Verdict(question=COST, answer="Nothing", text=f"No answers came from a model. {total}".strip())
-    unpriced = list(dict.fromkeys(str(one.values["model"]) for one in answered_by_model if one.cost("money") is None))
+    # The cost of own pipelines is unknown.
+    answered_by_model = [one for one in answered_by_model if "model" in one.values] or answered_by_model
+    if answered_by_model[0].cost("tokens") is None:
+        return Verdict(question=COST, answer="Unknown", text=f"No pipeline reports its tokens. {total}".strip())
+    unpriced = list(dict.fromkeys(_model_of(one) for one in answered_by_model if one.cost("money") is None))
     unit, show = ("tokens", amount) if unpriced else ("money", money_text)
     longest = _longest(curves) if curves else None
     along = [(one.setting, _length_text(longest, one.value)) for one in longest.points] if longest else []
@@ -256,3 +387,7 @@ def cost_verdict(settings: Sequence[SettingSummary], curves: Sequence[Curve], sp
         answer=f"{answer} input and output tokens per answer" if unpriced else f"{answer} per answer",
         text=text,
     )
+
+
+def _model_of(setting: SettingSummary) -> str:
+    return str(setting.values.get("model", setting.values["method"]))

@@ -32,7 +32,7 @@ __all__ = [
 # Axes whose values are clear without the name of the axis.
 _BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
 _MAX_VALUE_LENGTH = 200  # characters
-_UNITS = {"answer_likelihood": "nats per token", "answer_cosine": "cosine"}
+_UNITS = {"answer_cosine": "cosine"}
 
 
 def unit_of(metric: str) -> str:

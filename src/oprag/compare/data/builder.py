@@ -96,10 +96,6 @@ class DataSetBuilder:
             self._names[text] = self.document(name, text)
         return self._names[text]
 
-    def text(self, name: str) -> str | Sequence[str]:
-        """Text or pages of a document that was added."""
-        return self._documents[name]
-
     def question(
         self,
         *,

@@ -6,31 +6,41 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from pydantic import AliasChoices, Field
-
 from oprag.compare.data.builder import DataSetBuilder, RecordError
-from oprag.compare.data.files import files_in, read_bytes, without_gz
-from oprag.compare.data.records import DataRow, json_lines
+from oprag.compare.data.files import files_in, find_file, read_bytes, without_gz
+from oprag.compare.data.records import Row, json_lines
 from oprag.compare.validation import Name, Text
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
 from oprag.masking import describe, listed
 
-__all__ = ["DocumentLibrary", "document_file", "folder_library", "lines_library"]
+__all__ = ["Documents", "document_file", "documents_by_name", "documents_in"]
 
 _ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 
 
-class DocumentLibrary:
-    """Documents by name; documents that no question refers to are neither read nor part of the data set."""
+class Documents:
+    """Documents by name; those that no question refers to are neither read nor part of the data set.
+
+    Attributes:
+        names: Names of the documents.
+        is_default: Whether a question that names no document is about them.
+    """
 
     def __init__(
-        self, place: Path, names: Iterable[str], read: Callable[[str], str | Sequence[str]], builder: DataSetBuilder
+        self,
+        builder: DataSetBuilder,
+        place: Path,
+        names: Iterable[str] = (),
+        read: Callable[[str], str | Sequence[str]] = str,
+        *,
+        is_default: bool = False,
     ) -> None:
         self.names = dict.fromkeys(names)
+        self.is_default = is_default
+        self._builder = builder
         self._place = place
         self._read = read
-        self._builder = builder
 
     def take(self, name: str) -> str:
         """Add a document to the data set and return its name."""
@@ -50,31 +60,33 @@ class DocumentLibrary:
 
 
 def document_file(path: Path) -> str | Sequence[str]:
-    """Read the text of a file, or the pages of a PDF file."""
+    """Text of a file, or the pages of a PDF file."""
     data = read_bytes(path)
     name = str(path)
     return pdf_pages(name, data, "compare") if is_pdf(without_gz(name), data) else file_text(name, data)
 
 
-def folder_library(folder: Path, builder: DataSetBuilder) -> DocumentLibrary:
+def documents_in(folder: Path, builder: DataSetBuilder) -> Documents:
     """Text, Markdown, HTML and PDF files in a folder and its subfolders, named by relative path without `.gz`."""
     paths = files_in(folder, _ENDINGS)
-    return DocumentLibrary(folder, paths, lambda name: document_file(builder.reads(paths[name])), builder)
+    return Documents(builder, folder, paths, lambda name: document_file(builder.reads(paths[name])))
 
 
-class _DocumentRow(DataRow):
-    document: Name = Field(validation_alias=AliasChoices("document", "document_id"))
-    text: Text
-
-
-def lines_library(path: Path, builder: DataSetBuilder) -> DocumentLibrary:
-    """Documents of a JSON Lines file: `document` (or `document_id`) is the name, `text` the text."""
+def documents_by_name(given: Path | None, folder: Path, builder: DataSetBuilder) -> Documents:
+    """The given documents (JSON Lines, a folder or any other file), else those of `documents.jsonl` in the folder."""
+    if given is not None and given.is_file() and not without_gz(given.name).endswith((".jsonl", ".json", ".ndjson")):
+        name = without_gz(given.name)
+        return Documents(builder, given, [name], lambda _: document_file(builder.reads(given)), is_default=True)
+    lines = given if given is not None and given.is_file() else find_file(given or folder, "documents.jsonl")
+    if lines is None:
+        return Documents(builder, folder) if given is None else documents_in(given, builder)
     texts: dict[str, str] = {}
-    for record in json_lines(builder, path):
+    for record in json_lines(builder, lines):
         with builder.at(record.place):
-            line = _DocumentRow.read(record.fields)
-            if line.document in texts:
-                raise RecordError(f"duplicate document {describe(line.document)}; names must be unique")
-            texts[line.document] = line.text
+            row = Row(record.fields)
+            name = row.get(Name, "document", "document_id")
+            if name in texts:
+                raise RecordError(f"duplicate document {describe(name)}; names must be unique")
+            texts[name] = row.get(Text, "text")
     builder.check()
-    return DocumentLibrary(path, texts, texts.__getitem__, builder)
+    return Documents(builder, lines, texts, texts.__getitem__)

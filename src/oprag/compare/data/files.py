@@ -7,9 +7,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
 
 from oprag.errors import InputFileError
 from oprag.files.limits import MEGABYTE, limit, variable
@@ -31,41 +29,24 @@ __all__ = [
 _GZIP = b"\x1f\x8b"
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; gzip is recognized by content and decompressed."""
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file; gzip is recognized by content and decompressed, up to a size limit."""
+    most = limit("unpacked_megabytes")
     try:
         with open_regular(path) as file:
             if file.peek(2)[:2] != _GZIP:
-                yield file
-                return
-            with gzip.open(file) as unpacked, io.BufferedReader(_Bounded(unpacked, path)) as content:
-                yield content
+                return file.read()
+            with gzip.open(file) as unpacked:
+                data = unpacked.read(most * MEGABYTE + 1)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         if isinstance(error, InputFileError):
             raise
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
         raise InputFileError(f"cannot read {path}: {reason}", str(path)) from error
-
-
-class _Bounded(io.RawIOBase):
-    """Content of a gzip file up to a size limit, since one megabyte can decompress to a gigabyte."""
-
-    def __init__(self, unpacked: gzip.GzipFile, path: Path) -> None:
-        self._unpacked = unpacked
-        self._path = path
-        self._left = limit("unpacked_megabytes") * MEGABYTE
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._unpacked.readinto(buffer)
-        self._left -= size
-        if self._left < 0:
-            most = limit("unpacked_megabytes")
-            raise _too_large(self._path, f"it decompresses to more than {most:,} MB", "unpacked_megabytes")
-        return size
+    if len(data) > most * MEGABYTE:
+        # One megabyte can decompress to a gigabyte.
+        raise _too_large(path, f"it decompresses to more than {most:,} MB", "unpacked_megabytes")
+    return data
 
 
 def _too_large(path: Path, why: str, name: str) -> InputFileError:
@@ -77,19 +58,12 @@ def _too_large(path: Path, why: str, name: str) -> InputFileError:
 def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, decompressed, with their line endings."""
     longest, most = limit("line_megabytes"), limit("lines")
-    with opened(path) as file:
-        for number, line in enumerate(iter(lambda: file.readline(longest * MEGABYTE + 1), b""), 1):
-            if len(line) > longest * MEGABYTE:
-                raise _too_large(path, f"line {number:,} has more than {longest:,} MB", "line_megabytes")
-            if number > most:
-                raise _too_large(path, f"it has more than {most:,} lines", "lines")
-            yield line
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file, decompressed."""
-    with opened(path) as file:
-        return file.read()
+    for number, line in enumerate(io.BytesIO(read_bytes(path)), 1):
+        if len(line) > longest * MEGABYTE:
+            raise _too_large(path, f"line {number:,} has more than {longest:,} MB", "line_megabytes")
+        if number > most:
+            raise _too_large(path, f"it has more than {most:,} lines", "lines")
+        yield line
 
 
 def without_gz(name: str) -> str:

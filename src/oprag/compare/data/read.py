@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import inspect
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+# If pydantic is missing, this import raises the error that names the extra to install.
+from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
+from oprag.compare.data.formats import FORMATS
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
 from oprag.options import check_choice, check_names, check_text
 
-__all__ = ["FORMATS", "format_options", "read_data"]
-
-FORMATS = (
-    *("oprag", "infinitebench", "kg_rag", "llama_rag_dataset", "longbench", "medqa", "narrativeqa", "qmsum"),
-    "quality",
-)
-"""Names of all formats, oprag's own first; each is a module in `oprag.compare.data.formats`."""
-
-_FOLDERS = frozenset(("oprag", "llama_rag_dataset", "narrativeqa", "qmsum"))
+__all__ = ["format_options", "read_data"]
 
 
 def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual name
@@ -33,7 +27,8 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual n
         OptionError: The format is unknown.
     """
     check_choice("format", format, FORMATS)
-    return tuple(option for option in inspect.signature(_reader(format)).parameters if option != "builder")
+    _, *options = inspect.signature(FORMATS[format].read).parameters
+    return tuple(options)
 
 
 def read_data(
@@ -72,15 +67,11 @@ def read_data(
     check_names(options, allowed)
     if not place.exists():
         raise InputFileError(f"no such file or folder: {place}", str(place))
-    if place.is_dir() and format not in _FOLDERS:
+    if place.is_dir() and not FORMATS[format].folder:
         raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
-    _reader(format)(builder, **options)
+    FORMATS[format].read(builder, **options)
     return builder.data_set(name or _name(place))
-
-
-def _reader(format: str) -> Any:  # noqa: A002
-    return import_module(f"oprag.compare.data.formats.{format}").read
 
 
 def _path(option: str, path: Any) -> Path:

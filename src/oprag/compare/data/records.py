@@ -1,73 +1,25 @@
-"""Records of JSON, JSON Lines and CSV files with their locations, and the base class that validates them."""
+"""Records of JSON, JSON Lines and CSV files with their locations, and their fields, each validated when it is read."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from string import ascii_uppercase
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.files import lines, read_bytes, stem, without_gz
-from oprag.compare.validation import Text, message_of
+from oprag.compare.validation import message_of
 from oprag.files.limits import MEGABYTE, limit
 from oprag.masking import describe, listed
 
-__all__ = [
-    "DataRow",
-    "Listed",
-    "Record",
-    "Texts",
-    "csv_records",
-    "json_lines",
-    "json_records",
-    "letter_index",
-    "text_index",
-]
+__all__ = ["Record", "Row", "csv_records", "json_lines", "json_records"]
 
-Listed = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-"""Accepts a single value as a list with one item."""
-
-Texts = Annotated[list[Text], Listed]
-"""A list of non-blank strings; a single string is accepted as a list with one item."""
-
-
-class DataRow(BaseModel):
-    """A record with declared fields; null counts as missing only if the field allows None."""
-
-    model_config = ConfigDict(extra="allow")
-
-    @classmethod
-    def read(cls, fields: Any) -> Self:
-        """Validate the fields of a record."""
-        try:
-            return cls.model_validate(fields)
-        except ValidationError as error:
-            raise RecordError(message_of(error)) from None
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        """Undeclared fields of the record."""
-        return self.model_extra or {}
-
-
-def letter_index(letter: Any, what: str, choices: Sequence[str]) -> int:
-    """Index of the choice with this letter."""
-    letters = ascii_uppercase[: len(choices)]
-    if not isinstance(letter, str) or len(letter) != 1 or letter not in letters:
-        raise RecordError(f"{what} must be the letter of one of the {len(choices)} choices, got {describe(letter)}")
-    return letters.index(letter)
-
-
-def text_index(right: str, what: str, choices: Sequence[str]) -> int:
-    """Index of the first choice with this text."""
-    if right not in choices:
-        raise RecordError(f"{what} must be one of the choices {describe(list(choices))}, got {describe(right)}")
-    return choices.index(right)
+_REQUIRED: Any = object()
 
 
 class Record(NamedTuple):
@@ -76,6 +28,41 @@ class Record(NamedTuple):
     place: str
     name: str
     fields: Mapping[str, Any]
+
+
+class Row:
+    """The fields of a record, each validated when it is read."""
+
+    def __init__(self, fields: Any) -> None:
+        if not isinstance(fields, Mapping):
+            raise RecordError(f"must be a mapping, got {describe(fields)}")
+        self._fields = fields
+        self._read: set[str] = set()
+
+    def get(self, kind: Any, *names: str, default: Any = _REQUIRED) -> Any:
+        """The value of a field, of a type known to pydantic; null counts as missing only if the default is None."""
+        self._read.update(names)
+        given = [name for name in names if name in self._fields]
+        if len(given) > 1:
+            raise RecordError(f"must have only one of the fields {' and '.join(map(repr, given))}, got both")
+        if not given and default is _REQUIRED:
+            raise RecordError(f"{names[0]} is missing; the fields are {listed(self._fields)}")
+        if not given or (default is None and self._fields[given[0]] is None):
+            return default
+        try:
+            return _adapter(kind).validate_python(self._fields[given[0]])
+        except ValidationError as error:
+            raise RecordError(message_of(error, given[0])) from None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Fields that were not read."""
+        return {name: value for name, value in self._fields.items() if name not in self._read}
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
@@ -116,8 +103,8 @@ def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False)
                 yield Record(place, f"{stem(path)}-{number}", _object(value))
 
 
-def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iterator[Record]:
-    """Yield one record per row of a CSV file; its header has the fields of `row` in any order and case, and others."""
+def csv_records(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
+    """Yield one record per row of a CSV file; its fields are the columns of the header, in lower case."""
     rows = csv.reader((_decoded(line).replace("\r\n", "\n") for line in lines(builder.reads(path))), strict=True)
     columns: list[str] = []
     first = 1
@@ -126,11 +113,11 @@ def csv_records(builder: DataSetBuilder, path: Path, row: type[DataRow]) -> Iter
     try:
         for cells in rows:
             place, name = f"{path}, line {first}", f"{stem(path)}-{first}"
-            if any(map(str.strip, cells)) and not columns:
-                columns = _columns(cells, row)
-            elif any(map(str.strip, cells)):
+            if columns and not _is_blank(cells):
                 with builder.at(place):
-                    yield Record(place, name, _cells_by_column(columns, cells))
+                    yield Record(place, name, _by_column(columns, cells))
+            elif not _is_blank(cells):
+                columns = _header(cells)
             first = rows.line_num + 1
     except (csv.Error, RecordError) as error:
         with builder.at(f"{path}, line {first}"):
@@ -165,20 +152,18 @@ def _decoded(data: bytes) -> str:
         ) from error
 
 
-def _columns(cells: Sequence[str], row: type[DataRow]) -> list[str]:
-    """Field name of each column; empty for unknown columns."""
-    fields = {field.alias or name: field for name, field in row.model_fields.items()}
-    known = {name.casefold(): name for name in fields}
-    columns = [known.get(" ".join(cell.split()).casefold(), "") for cell in cells]
-    for name, field in fields.items():
-        if columns.count(name) > 1:
-            raise RecordError(f"the column {name!r} appears {columns.count(name)} times; keep one")
-        if field.is_required() and name not in columns:
-            raise RecordError(f"the column {name!r} is missing; the columns are {listed(cells)}")
+def _is_blank(cells: Sequence[str]) -> bool:
+    return not any(map(str.strip, cells))
+
+
+def _header(cells: Sequence[str]) -> list[str]:
+    columns = [" ".join(cell.split()).lower() for cell in cells]
+    if twice := [name for name in columns if name and columns.count(name) > 1]:
+        raise RecordError(f"the column {twice[0]!r} appears {len(twice)} times; keep one")
     return columns
 
 
-def _cells_by_column(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+def _by_column(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
     if len(cells) != len(columns):
         raise RecordError(f"must have {len(columns)} cells, as many as the header, got {len(cells)}")
-    return {name: cell for name, cell in zip(columns, cells, strict=True) if name}
+    return dict(zip(columns, cells, strict=True))

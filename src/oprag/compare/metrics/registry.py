@@ -21,7 +21,7 @@ from oprag.compare.metrics.answers import (
     token_f1,
 )
 from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
-from oprag.compare.providers.names import load_function, qualified_name
+from oprag.compare.providers.names import qualified_name
 from oprag.context import Context
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
@@ -42,6 +42,7 @@ __all__ = [
     "higher_is_better",
     "metric",
     "metric_name",
+    "usual_metric",
 ]
 
 COSINE = "answer_cosine"
@@ -61,7 +62,7 @@ class ScoredAnswer:
     Attributes:
         question: The question, with its gold answers, choices and evidence.
         method: Name of the method.
-        text: The answer; for methods that compute likelihoods, the number as text.
+        text: The answer.
         context: Context retrieved for the original question; None if nothing was retrieved.
         spans: Spans of the kept chunks (document, start, end): character offsets in whole texts, `end` exclusive.
         ranked: Rows (in the index) of the kept chunks, best first, without chunks added as neighbors.
@@ -100,16 +101,18 @@ class Metric:
         not_better: Why a higher score is not better; empty if it is.
         rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.
         function: MODULE:FUNCTION of a custom metric; empty for built-in ones.
+        from_spans: Whether a context metric only needs the spans of the chunks, which own pipelines may return.
     """
 
     name: str
     score: Callable[[ScoredAnswer], float | bool | None]
-    of: Literal["answer", "context", "likelihood"] = "answer"
+    of: Literal["answer", "context"] = "answer"
     needs: str = ""
     has: Callable[[Question], bool] = lambda _: True
     not_better: str = ""
     rule: str = ""
     function: str = ""
+    from_spans: bool = False
 
     @property
     def identity(self) -> str:
@@ -119,11 +122,13 @@ class Metric:
     def scores(self, method: str) -> bool:
         """Whether a method produces what the metric scores."""
         kind = kind_of(method)
-        return kind.reads is not None if self.of == "context" else kind.writes == self.of
+        if self.of != "context":
+            return kind.writes
+        return kind.reads is not None or (kind.own and self.from_spans)
 
     def applies(self, given: ScoredAnswer) -> bool:
         """Whether the metric can score an answer: the method fits, and the context and question have what is needed."""
-        has_input = self.of != "context" or given.context is not None
+        has_input = self.of != "context" or given.context is not None or (self.from_spans and bool(given.spans))
         return has_input and self.scores(given.method) and self.has(given.question)
 
 
@@ -164,14 +169,9 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(name=COSINE, score=_cosine, **_GOLD),
         Metric(
-            name="answer_likelihood",
-            score=lambda given: float(given.text) if given.text else None,
-            of="likelihood",
-            **_GOLD,
-        ),
-        Metric(
             name="evidence_coverage",
             score=lambda given: evidence_coverage(given.spans, given.question.evidence),
+            from_spans=True,
             **_EVIDENCE,
         ),
         Metric(name="recall", score=lambda given: recall(given.ranked, given.relevant), **_EVIDENCE),
@@ -193,8 +193,27 @@ METRICS: dict[str, Metric] = {
 }
 """All built-in metrics by name."""
 
-DEFAULT_METRICS = tuple(name for name in METRICS if name not in ("recall", "mrr", "ndcg"))
-"""Default metrics of an experiment; recall, MRR and nDCG are left out, since `evidence_coverage` is more precise."""
+_ON_REQUEST = ("recall", "mrr", "ndcg", "paper_token_usage", "long_context_share")
+
+DEFAULT_METRICS = tuple(name for name in METRICS if name not in _ON_REQUEST)
+"""Default metrics of an experiment; `evidence_coverage` is more precise than recall, MRR and nDCG, and the counted
+tokens are more precise than those by a formula."""
+
+
+def usual_metric(questions: Collection[Any], *, answered: bool) -> str:
+    """The metric that decides between settings if no other one is chosen.
+
+    `choice_accuracy` if all questions have choices or none has a gold answer, else `token_f1`; without a model it is
+    `evidence_coverage`.
+
+    Args:
+        questions: The questions, with `answers` and `choices`.
+        answered: Whether a model answers them.
+    """
+    if not answered:
+        return "evidence_coverage"
+    chosen = all(one.choices for one in questions) or not any(one.answers for one in questions)
+    return "choice_accuracy" if chosen else "token_f1"
 
 
 def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> bool:
@@ -222,19 +241,8 @@ _MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
 
 RESERVED = frozenset(
     (
-        *(
-            "cells",
-            "asked",
-            "answered",
-            "failed",
-            "remaining",
-            "cut_short",
-            "empty",
-            "calls",
-            "tokens",
-            "money",
-            "measured",
-        ),
+        *("cells", "asked", "answered", "failed", "remaining", "cut_short", "empty"),
+        *("calls", "tokens", "money", "measured"),
         *("input_tokens", "output_tokens", "cached_tokens", "embedded_tokens", "context_tokens", "context_chunks"),
         *("question_id", "question", "gold_answers", "documents", "status", "answer", "error", "message", "notes"),
         *("route", "estimated", "cell", "experiment", "evidence_spans", "spread"),
@@ -280,8 +288,7 @@ def metric(
 
 def metric_name(given: Any) -> str:
     """Name under which the scores of a metric are stored: the name of the function."""
-    name = given if isinstance(given, str) else qualified_name(given, "a metric")
-    return name if ":" not in name else name.rpartition(":")[2].rpartition(".")[2]
+    return given if isinstance(given, str) else qualified_name(given, "a metric").rpartition(":")[2].rpartition(".")[2]
 
 
 def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
@@ -311,26 +318,21 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken
 
 def _check_name(given: Any, name: str, known: Collection[str]) -> None:
     if given == name and name not in known:
-        choices = f"use one of {', '.join(known)}, or a function as MODULE:FUNCTION"
+        choices = f"use one of {', '.join(known)}, or a function"
         raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
     if given != name and iscoroutinefunction(given):
         raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     if given != name and name in known:
         raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
     if not name.isidentifier():
-        raise ExperimentError(f"a metric must be a name or MODULE:FUNCTION, got {describe(given)}", given)
+        raise ExperimentError(f"a metric must be a name or a function, got {describe(given)}", given)
 
 
 def as_metric(given: Any) -> Metric:
-    """Resolve a metric given by name, as MODULE:FUNCTION (the module is imported) or as a function.
-
-    Raises:
-        ExperimentError: The function does not exist.
-    """
-    if isinstance(given, str) and ":" not in given:
+    """Resolve a metric given by name or as a function."""
+    if isinstance(given, str):
         return METRICS[given]
-    score = load_function(given) if isinstance(given, str) else given
-    function = qualified_name(score, "a metric") if callable(given) else given
+    function = qualified_name(given, "a metric")
     return Metric(
-        name=metric_name(given), score=score, function=function, **getattr(score, "__metric__", {"rule": "1"})
+        name=metric_name(given), score=given, function=function, **getattr(given, "__metric__", {"rule": "1"})
     )

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers.endpoints import provider_of
 from oprag.compare.providers.local_model import check_local_model, local_client, local_model
 from oprag.compare.providers.names import LOCAL
 from oprag.errors import MissingExtraError, OptionError
@@ -38,7 +37,7 @@ def load_chat_model(
     except ImportError as error:
         raise MissingExtraError(feature, "langchain") from error
     given = dict(settings)
-    if "base_url" in given and provider_of(name, given) == "openai":
+    if "base_url" in given and name.partition(":")[0] == "openai":
         # Self-hosted servers rarely need a key, but the client requires one.
         key = {} if "openai_api_key" in given else {"api_key": os.environ.get("OPENAI_API_KEY") or "-"}
         given = {**key, "stream_usage": True, **given}

@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from oprag.compare.providers.endpoints import with_api_key
 from oprag.compare.providers.identity import plain_settings
-from oprag.compare.providers.names import (
-    EMBEDDING_PROVIDERS,
-    LOCAL,
-    call_factory,
-    function_hint,
-    is_instance,
-    tokenizer_of,
-)
+from oprag.compare.providers.names import LOCAL, is_instance, tokenizer_of
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.validation import Boolean, String
 from oprag.embedding.embedder import NamedEmbedder
@@ -56,13 +48,10 @@ class EmbedderSpec(ProviderSpec):
     """An embedder of an experiment; if given by name, it can be sent to another process.
 
     Attributes:
-        use: "local" for the packaged embedder; PROVIDER:MODEL, as for LangChain's `init_embeddings`;
-            "huggingface:PATH" for a folder with a sentence-transformers model or its name on the Hugging Face Hub;
-            MODULE:FUNCTION for a function that returns an embedder; an `oprag.Embedder`; or a LangChain or LlamaIndex
-            embeddings object.
+        use: "local" for the packaged embedder; PROVIDER:MODEL, as for LangChain's `init_embeddings`; an
+            `oprag.Embedder`; or a LangChain or LlamaIndex embeddings object.
         name: Name under which vectors are cached if the embedder does not expose its model name; each model needs its
             own name. By default the name in the experiment.
-        api_key_env: Environment variable with the API key, as in `ModelSpec`.
         question_prefix: Prefix of each question, such as BGE's instruction.
         document_prefix: Prefix of each document.
         tokenizer: Tokenizer for splitting documents and counting tokens: "local", "huggingface:PATH" or
@@ -70,7 +59,7 @@ class EmbedderSpec(ProviderSpec):
             "huggingface:PATH" do), else the tokenizer of the packaged embedder.
         paid: Whether embedding may cost money, in which case a plan does not use the embedder. By default True for
             PROVIDER:MODEL unless known to run on this machine, and for LangChain and LlamaIndex embeddings objects.
-        **others: Settings of an embedder given by name, or arguments of a function that returns one.
+        **others: Settings of an embedder given by name.
 
     Raises:
         ExperimentError: There are settings for an embedder that is not given by name, the name is empty, a prefix is
@@ -82,9 +71,6 @@ class EmbedderSpec(ProviderSpec):
     document_prefix: String = ""
     tokenizer: String | None = None
     paid: Boolean | None = None
-
-    _providers = EMBEDDING_PROVIDERS
-    _files = frozenset((HUGGINGFACE,))
 
     def __init__(self, /, use: Any = LOCAL, name: str | None = None, **others: Any) -> None:
         super().__init__(use=use, name=name, **others)
@@ -115,7 +101,7 @@ class EmbedderSpec(ProviderSpec):
         try:
             embedder = self._loaded()
         except OptionError as error:
-            raise ExperimentError(f"{error}{function_hint(self.use, EMBEDDING_PROVIDERS)}", error.value) from error
+            raise ExperimentError(str(error), error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
         # An embeddings object of a framework may call any service.
         may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
@@ -138,20 +124,12 @@ class EmbedderSpec(ProviderSpec):
             if self.settings:
                 raise ExperimentError(f"{LOCAL} has no settings, got {', '.join(self.settings)}", given)
             return local_embedder()
-        kind, _, model = given.partition(":")
-        if kind == HUGGINGFACE and model.strip():
-            from oprag.compare.providers.provider_embedder import HuggingFaceEmbedder
-
-            return HuggingFaceEmbedder(model, self.settings)
-        if self.function is not None:
-            return self._wrapped(call_factory(given, self.function, self.settings), f", {given}")
         from oprag.compare.providers.provider_embedder import ProviderEmbedder
 
-        settings = with_api_key(given, self.settings, self.api_key_env)
-        return ProviderEmbedder(given, f"The embedder {given!r}", **settings)
+        return ProviderEmbedder(given, f"The embedder {given!r}", **self.client_settings)
 
-    def _wrapped(self, given: Any, maker: str = "") -> Any:
-        """Convert an embeddings object to an `oprag.Embedder`; `maker` names the function that made it."""
+    def _wrapped(self, given: Any) -> Any:
+        """Convert an embeddings object to an `oprag.Embedder`."""
         is_model = not isinstance(given, type)
         if is_model and hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
             if not isinstance(getattr(given, "name", None), str):
@@ -166,8 +144,8 @@ class EmbedderSpec(ProviderSpec):
             from oprag.langchain.embedder import as_embedder as wrap
         else:
             raise ExperimentError(
-                f"an embedder must be {LOCAL}, PROVIDER:MODEL, {HUGGINGFACE}:PATH, MODULE:FUNCTION, an oprag.Embedder, "
-                f"or LangChain or LlamaIndex embeddings, got {describe(given)}",
+                f"an embedder must be {LOCAL}, PROVIDER:MODEL, an oprag.Embedder, or LangChain or LlamaIndex "
+                f"embeddings, got {describe(given)}",
                 given,
             )
         embedder = wrap(given)
@@ -179,8 +157,7 @@ class EmbedderSpec(ProviderSpec):
                     "vectors are stored",
                     given,
                 )
-            settings = f" {digest_of(plain_settings(self.settings, self.name))}" if self.settings else ""
-            embedder = wrap(given, f"{kind}({self.name}{maker}){settings}")
+            embedder = wrap(given, f"{kind}({self.name})")
         return embedder
 
 

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from functools import partial
 from typing import Any
 
-from oprag.errors import ExperimentError, OpragError, OptionError
-from oprag.masking import describe, reason
-from oprag.token_counters import (
-    COUNTERS,
-    HUGGINGFACE,
-    LOCAL,
-    TIKTOKEN,
-    Counter,
-    NamedTokenizer,
-    counter_named,
-    tokenizer_named,
-)
+from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
+from oprag.token_counters import COUNTERS, LOCAL, Counter, NamedTokenizer, counter_named, tokenizer_named
 from oprag.tokens import approximate_tokens
 
 __all__ = [
     "CHAT_PROVIDERS",
     "EMBEDDING_PROVIDERS",
     "LOCAL",
-    "LOCAL_LIKELIHOOD",
-    "call_factory",
-    "counter_name",
     "counter_of",
-    "find_function",
-    "function_hint",
     "is_instance",
-    "load_function",
     "qualified_name",
     "tokenizer_of",
 ]
-
-LOCAL_LIKELIHOOD = f"gguf:{LOCAL}"
-"""The packaged model, used to compute likelihoods."""
 
 EMBEDDING_PROVIDERS = frozenset(
     (
@@ -47,7 +28,7 @@ EMBEDDING_PROVIDERS = frozenset(
         *("mistralai", "ollama", "openai"),
     )
 )
-"""The providers of LangChain's `init_embeddings`; a name that starts with one of them is never MODULE:FUNCTION."""
+"""The providers of LangChain's `init_embeddings`."""
 
 CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
     (
@@ -59,64 +40,6 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
 """The providers of LangChain's `init_chat_model`."""
 
 
-def find_function(name: str, providers: Collection[str] = ()) -> Callable[..., Any] | None:
-    """Import the function MODULE:FUNCTION; None if not found, or if MODULE is one of the providers.
-
-    PROVIDER:MODEL has the same form, so a missing function is not an error. The lookup imports the module and its
-    parent packages: use it only with names that the user typed or trusts.
-    """
-    module, _, function = name.partition(":")
-    if not _looks_like_a_function(name, providers):
-        return None
-    try:
-        found: Any = import_module(module)
-    except Exception as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{module}.".startswith(f"{missing}."):
-            return None
-        raise ExperimentError(f"{name!r}: the module cannot be imported: {reason(error)}", name) from error
-    for part in function.split("."):
-        found = getattr(found, part, None)
-    return found if callable(found) else None
-
-
-def load_function(name: str) -> Callable[..., Any]:
-    """Import the function MODULE:FUNCTION; raises an ExperimentError if not found."""
-    function = find_function(name)
-    if function is None:
-        raise ExperimentError(
-            f"cannot import the function {name!r}; expected MODULE:FUNCTION, with the folder of MODULE in PYTHONPATH",
-            name,
-        )
-    return function
-
-
-def function_hint(name: Any, providers: Collection[str] = ()) -> str:
-    """Suffix for the message that a model is unknown, if its name has the form MODULE:FUNCTION."""
-    if not _looks_like_a_function(str(name), providers):
-        return ""
-    module, _, function = str(name).partition(":")
-    if module in sys.modules:
-        return f"; and the module {module!r} has no function {function!r}"
-    return f"; and the module {module!r} cannot be imported (is its folder in PYTHONPATH?)"
-
-
-def _looks_like_a_function(name: str, providers: Collection[str]) -> bool:
-    module, _, function = name.partition(":")
-    parts = (*module.split("."), *function.split("."))
-    return module not in providers and all(part.isidentifier() for part in parts)
-
-
-def call_factory(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
-    """Call a function with settings; errors are raised with the name of the function."""
-    try:
-        return function(**settings)
-    except OpragError:
-        raise
-    except Exception as error:
-        raise ExperimentError(f"{name!r} raises {type(error).__name__}: {reason(error)}", name) from error
-
-
 def qualified_name(function: Any, what: str) -> str:
     """MODULE:FUNCTION of a function, or MODULE:CLASS of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
@@ -125,32 +48,27 @@ def qualified_name(function: Any, what: str) -> str:
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def counter_name(given: Any) -> str:
-    """The name of a token counter; checks only its form, without importing or loading anything."""
-    if isinstance(given, Counter):
-        return given.name
-    if given is approximate_tokens:
-        return "approximate"
-    if callable(given) and not isinstance(given, type):
-        name = qualified_name(given, "count_tokens")
-        # A bound method has no importable name: methods of two objects share a name but may count differently.
-        given = name if find_function(name) is given else given
-    if isinstance(given, str) and (given in COUNTERS or given.partition(":")[2]):
-        return given
-    known = ", ".join((*COUNTERS, "MODULE:FUNCTION"))
-    raise ExperimentError(f"a token counter must be one of {known}, got {describe(given)}", given)
-
-
 def counter_of(given: Any) -> Counter:
-    """A token counter, from a name in `oprag.token_counters`, from MODULE:FUNCTION, or from an importable function."""
+    """A token counter, from a name in `oprag.token_counters` or from a function."""
     if isinstance(given, Counter):
         return given
-    name = counter_name(given)
-    kind, _, which = name.partition(":")
-    if name in COUNTERS or (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+    if given is approximate_tokens:
+        given = "approximate"
+    if isinstance(given, str):
         with _as_experiment_errors():
-            return counter_named(name)
-    return Counter(name, f"named {name}", load_function(name), counter_of)
+            return counter_named(given)
+    if not callable(given) or isinstance(given, type):
+        known = ", ".join(COUNTERS)
+        raise ExperimentError(f"a token counter must be a function or one of {known}, got {describe(given)}", given)
+    if hasattr(given, "__self__"):
+        # Methods of two objects share a name, but may count differently.
+        raise ExperimentError(f"count_tokens must be a function of a module, got the method {describe(given)}", given)
+    name = qualified_name(given, "count_tokens")
+    return Counter(name, f"named {name}", given, partial(_counter_again, given))
+
+
+def _counter_again(function: Any, _: str) -> Counter:
+    return counter_of(function)
 
 
 def tokenizer_of(name: str) -> NamedTokenizer:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
 
-from oprag.compare.providers.endpoints import addresses_of, is_local, provider_of
-from oprag.compare.providers.names import LOCAL, find_function
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.validation import PydanticCustomError, StrictModel, Text, model_validator
 from oprag.errors import ExperimentError
-from oprag.token_counters import HUGGINGFACE
 
-__all__ = ["ProviderSpec", "with_name"]
+__all__ = ["ProviderSpec", "is_loopback", "with_name"]
 
 
 def with_name(given: Any, name: str) -> Any:
@@ -21,16 +21,22 @@ def with_name(given: Any, name: str) -> Any:
     return {"name": name, **(given if isinstance(given, Mapping) else {"use": given})}
 
 
+def is_loopback(address: Any) -> bool:
+    """Whether an address is one of this machine, without a login."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+        known = parts.scheme in ("http", "https") and "@" not in parts.netloc and "\\" not in address
+        return known and (parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback)
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
 class ProviderSpec(StrictModel, extra="allow"):
     """The specification of a model or embedder: the model to use, its name, and all other keys as its settings."""
 
     use: Any
     name: Text | None = None
-    api_key_env: Text | None = None
-
-    _providers: ClassVar[frozenset[str]] = frozenset()
-    # Prefixes (before the colon) of names of models in files or on the hub.
-    _files: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
@@ -45,10 +51,8 @@ class ProviderSpec(StrictModel, extra="allow"):
         return dict(given)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Reject keys that would have no effect."""
+        """Reject settings that would have no effect."""
         super().model_post_init(context)
-        if self.api_key_env is not None and provider_of(self.use) not in self._providers - {HUGGINGFACE}:
-            raise ExperimentError("api_key_env is only valid with PROVIDER:MODEL", self.api_key_env)
         if self.settings and not isinstance(self.use, str):
             kind = type(self.use).__name__
             raise ExperimentError(
@@ -62,25 +66,23 @@ class ProviderSpec(StrictModel, extra="allow"):
         return self.model_extra or {}
 
     @property
-    def addresses(self) -> list[str]:
-        """The addresses in the settings, except those on the provider's own host."""
-        return addresses_of(self.settings, provider_of(self.use, self.settings))
-
-    @property
-    def function(self) -> Callable[..., Any] | None:
-        """The function, if `use` is MODULE:FUNCTION and can be imported."""
-        return find_function(self.use, self._providers)
+    def client_settings(self) -> Mapping[str, Any]:
+        """The settings for the client; the key of OpenAI is not for a server of this machine."""
+        keys = {"api_key", "openai_api_key"} & self.settings.keys()
+        if not self.use.startswith("openai:") or not is_loopback(self.settings.get("base_url")) or keys:
+            return self.settings
+        return {**self.settings, "api_key": "-"}
 
     @property
     def may_cost(self) -> bool:
-        """Whether calls may cost money: True for PROVIDER:MODEL unless known to run on this machine."""
-        kind, _, model = self.use.partition(":") if isinstance(self.use, str) else (LOCAL, "", "")
-        if kind in {LOCAL, *self._files} or self.function is not None:
+        """Whether calls may cost money: True for PROVIDER:MODEL unless it runs on this machine."""
+        if not isinstance(self.use, str) or self.use == LOCAL:
             return False
-        if self.addresses:
-            return not all(map(is_local, self.addresses))
+        kind, _, model = self.use.partition(":")
+        if "base_url" in self.settings:
+            return not is_loopback(self.settings["base_url"])
         # Ollama runs models on this machine, except its cloud models.
-        return provider_of(self.use, self.settings) != "ollama" or model.endswith("cloud")
+        return kind not in ("ollama", "huggingface") or model.endswith("cloud")
 
     @property
     def spec_hash(self) -> str:

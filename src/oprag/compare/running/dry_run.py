@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,10 @@ import numpy as np
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import Record, WorkCache
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Reply, Spent
+from oprag.compare.db.records import Reply, Spent, VectorRecord
 from oprag.compare.db.text import named_error
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.likelihood import LIKELIHOOD
+from oprag.compare.pipelines import UNKNOWN_USAGE
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.ledger import Ledger
@@ -27,7 +28,8 @@ from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
 from oprag.context import Context
-from oprag.methods.model_calls import Completion, Usage
+from oprag.embedding.cache import Kind, text_keys
+from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import count
 
 __all__ = ["PlannedCalls", "PlannedItem", "dry_run"]
@@ -59,10 +61,14 @@ class PlannedItem(NamedTuple):
 
 
 class DryRun(NamedTuple):
-    """The planned items with their unshared calls, and the shared calls by model."""
+    """The planned items with their unshared calls, and the shared calls by model.
+
+    `embedded` is the number of tokens to embed, by embedder that costs money.
+    """
 
     items: Sequence[PlannedItem]
     models: Mapping[str, PlannedCalls]
+    embedded: Mapping[str, int]
 
 
 def dry_run(
@@ -82,10 +88,12 @@ def dry_run(
         costly: Embedders to replace with the packaged one.
         on_progress: Called with the number of planned items, and the number of all items.
     """
-    embedders = resolved.embedders | (dict.fromkeys(costly, EmbedderSpec(LOCAL).open()) if costly else {})
+    stand_ins = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
+    embedders: dict[str, Any] = {**resolved.embedders, **stand_ins}
     placeholders = _Placeholders(cache, resolved.experiment)
     library = _DryLibrary(resolved, placeholders, embedders=embedders)
     engine = _DryEngine(resolved, library, placeholders, placeholders, Ledger(Limits(), Spent()))
+    engine.costly = frozenset(costly)
     planned: list[PlannedItem] = []
     try:
         for number, outcome in enumerate(engine.run(items), 1):
@@ -95,7 +103,35 @@ def dry_run(
                 on_progress(number, len(items))
     finally:
         library.close()
-    return DryRun(planned, placeholders.models)
+    return DryRun(planned, placeholders.models, {name: one.tokens for name, one in stand_ins.items()})
+
+
+class _StandIn:
+    """The packaged embedder in place of one that costs money; counts the tokens that the other would embed."""
+
+    def __init__(self, replaced: ExperimentEmbedder, cache: WorkCache) -> None:
+        self._local = EmbedderSpec(LOCAL).open()
+        self._replaced = replaced
+        self._cache = cache
+        self.name = f"{self._local.name} instead of {replaced.name}"
+        self.tokenizer = replaced.tokenizer
+        self.tokens = 0
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "question")
+        return self._local.embed_questions(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "document")
+        return self._local.embed_documents(texts)
+
+    def _count(self, texts: Sequence[str], kind: Kind) -> None:
+        stored = self._cache.get(VectorRecord, [(self._replaced.name, key) for key in text_keys(texts, kind)])
+        self.tokens += sum(
+            self.tokenizer.count(text) for text, known in zip(texts, stored, strict=True) if known is None
+        )
 
 
 class _DryLibrary(Library):
@@ -118,8 +154,13 @@ class _DryEngine(Engine):
     """An engine that makes generated questions differ between cells with different retrieval options.
 
     Such cells retrieve different contexts, so their calls cannot be shared. This way the plan never underestimates the
-    number of calls.
+    number of calls. Embedders with a stand-in would retrieve different contexts, too.
     """
+
+    costly: frozenset[str] = frozenset()
+
+    def _key(self, identity: str, prompt: Prompt, cell: Cell) -> str:
+        return super()._key(f"{identity} {cell.embedder}" if cell.embedder in self.costly else identity, prompt, cell)
 
     def _take_replies(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
         replies = super()._take_replies(work)
@@ -161,9 +202,11 @@ class _Placeholders:
         return len(self._made)
 
     def begin(self, call: PendingCall) -> None:
-        step, limit = call.prompt.step, self._specs[call.model].max_reply_tokens
-        output = 0 if step == LIKELIHOOD else _REPLY if limit is None else limit
-        usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
+        step, spec = call.prompt.step, self._specs.get(call.model)
+        usage = UNKNOWN_USAGE
+        if spec is not None:
+            output = _REPLY if spec.max_reply_tokens is None else spec.max_reply_tokens
+            usage = Usage(count(call.prompt.text, self._count), output, estimated=True)
         self._begun[call.key] = step, usage
         self.models[call.model] = self.models.get(call.model, PlannedCalls()).plus(PlannedCalls(1, usage))
         self._made.append(Made(call, self._reply(call.key).completion, Spent()))
@@ -178,11 +221,11 @@ class _Placeholders:
 
 def _placeholder(key: str, step: str, tokens: int) -> str:
     """A reply in the format that the step expects; contains the key of the call, so that replies are unique."""
-    if step == LIKELIHOOD:
-        return "0"
     if step == "route":
         return "unanswerable"
     if step == _VARIANTS:
         return "\n".join(f"What is {key}{_CELL}{number}?" for number in range(1, _QUESTIONS + 1))
+    if step == "pipeline":
+        return json.dumps({"answer": key, "chunks": None})
     text = f"{key} {'word ' * max(0, tokens - 8)}".rstrip()
     return f"{text}\nConfidence: 50" if step == "rerank" else text

@@ -18,6 +18,7 @@ from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import Caller, Made, PendingCall
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
+from oprag.compare.spec.grid import Cell
 from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
 from oprag.methods.answer import Answer
 from oprag.methods.answering import Answering
@@ -160,12 +161,12 @@ class Engine:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
         cell = work.outcome.item.cell
         work.judging = isinstance(request, AskModel)
-        model = request.model if isinstance(request, AskModel) else cell.model or ""
+        model = request.model if isinstance(request, AskModel) else cell.caller or ""
         identity = self._models[model].identity
         work.requested = []
         work.replies = {}
         for prompt in request.prompts:
-            key = prompt_key(identity, prompt, cell.repeat)
+            key = self._key(identity, prompt, cell)
             work.requested.append((prompt.step, key))
             if key in work.replies:
                 continue
@@ -182,6 +183,9 @@ class Engine:
         work.characters = sum(prompt.length for prompt in request.prompts)
         self._characters += work.characters
         return False
+
+    def _key(self, identity: str, prompt: Prompt, cell: Cell) -> str:
+        return prompt_key(identity, prompt, cell.repeat)
 
     def _queue(self, call: PendingCall) -> None:
         self._waiting[call.key] = []

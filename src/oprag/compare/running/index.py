@@ -17,7 +17,7 @@ from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval
 from oprag.compare.running.vectors import VectorSource
-from oprag.compare.stores.store import Store
+from oprag.compare.stores import Store
 from oprag.context import ContextInputs
 from oprag.embedding.question_vectors import QuestionVectors
 from oprag.index.document_index import DocumentIndex, SearchKind

@@ -36,11 +36,15 @@ class Tariff(NamedTuple):
         longest = None if spec is None else spec.max_reply_tokens
         return cls(experiment.prices.get(model), longest, experiment.token_counter)
 
+    @property
+    def reserved(self) -> int:
+        """Tokens to reserve for a reply."""
+        return _UNKNOWN_REPLY if self.longest is None else self.longest
+
     def at_most(self, prompt: Prompt) -> Spent:
         """The estimated maximum spending of a call: the counted tokens of its prompt, and the longest reply."""
-        output = _UNKNOWN_REPLY if self.longest is None else self.longest
-        usage = Usage(count(prompt.text, self.count_tokens), output)
-        return Spent(1, usage.input_tokens + output, self.cost(usage) or 0.0)
+        usage = Usage(count(prompt.text, self.count_tokens), self.reserved)
+        return Spent(1, usage.input_tokens + self.reserved, self.cost(usage) or 0.0)
 
     def spent(self, completion: Completion) -> Spent:
         """The spending of a call; a failed call has no tokens."""

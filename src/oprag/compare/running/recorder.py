@@ -9,6 +9,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import key_of
@@ -16,6 +17,7 @@ from oprag.compare.db.records import AnswerRecord, ContextRecord
 from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
+from oprag.compare.pipelines import FoundChunk
 from oprag.compare.running.library import Library
 from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.resolved import ResolvedExperiment
@@ -62,7 +64,7 @@ class Recorder:
         """The records of the outcomes; failures come first."""
         failed = [_failed(outcome) for outcome in outcomes if outcome.answer is None]
         answered = [
-            (outcome, answer, self._context_info(outcome.item, answer.context))
+            (outcome, answer, self._info(outcome, answer))
             for outcome in outcomes
             if (answer := outcome.answer) is not None
         ]
@@ -106,6 +108,24 @@ class Recorder:
             tokens_of_sources=self._length(cell, question),
             context_scores=info.scores,
         )
+
+    def _info(self, outcome: Outcome, answer: Answer) -> _ContextInfo:
+        if kind_of(outcome.item.cell.method).own:
+            return self._returned_info(outcome, answer.parsed)
+        return self._context_info(outcome.item, answer.context)
+
+    def _returned_info(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _ContextInfo:
+        """What is known of the chunks that an own pipeline returned."""
+        if chunks is None:
+            return _ContextInfo()
+        cell, question = outcome.item.cell, outcome.item.question
+        texts = {name: self._library.whole_text(cell, name) for name in question.documents}
+        found = [_span_in(texts, chunk) for chunk in chunks]
+        spans = [span for span in found if span is not None]
+        if missing := len(found) - len(spans):
+            outcome.notes.append(f"{missing:,} of {len(found):,} chunks are not in the documents of the question")
+        tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
+        return _ContextInfo(tokens=tokens, chunks=len(chunks), spans=spans, scores={})
 
     def _context_info(self, item: WorkItem, context: Context | None) -> _ContextInfo:
         if context is None:
@@ -151,6 +171,20 @@ class Recorder:
             texts = (self._library.whole_text(cell, name) for name in question.documents)
             self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
         return self._lengths[key]
+
+
+def _span_in(texts: Mapping[str, str], chunk: FoundChunk) -> tuple[str, int, int] | None:
+    """The place of a returned chunk: at its offset, else where its text first occurs."""
+    length = len(chunk.text)
+    # The document that its source names comes first.
+    names = sorted(texts, key=lambda name: not (chunk.source or "").endswith(name))
+    for name in names if length else ():
+        start = -1 if chunk.start is None else chunk.start
+        if start < 0 or texts[name][start : start + length] != chunk.text:
+            start = texts[name].find(chunk.text)
+        if start >= 0:
+            return name, start, start + length
+    return None
 
 
 def _weight(info: _ContextInfo) -> int:

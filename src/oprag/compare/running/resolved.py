@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.controls import kind_of
+from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import CellRecord, QuestionRecord
@@ -19,14 +19,13 @@ from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.providers.names import counter_of, load_function
+from oprag.compare.providers.names import counter_of
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.stores.named import STORE_NAMES, open_store
-from oprag.compare.stores.store import Store
+from oprag.compare.stores import Store
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
@@ -46,7 +45,7 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        stop: An event that makes models stop retrying when set.
+        stop: An event that is set when the run ends or is interrupted.
         identities: For a plan, which does not load models or need keys: the identities of models and embedders in
             earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
             results file cannot contain any of its replies.
@@ -82,7 +81,7 @@ class ResolvedExperiment:
     @cached_property
     def models(self) -> dict[str, Model]:
         """The models that a cell or a judge uses, by name in the experiment."""
-        answering = [cell.model for cell in self.cells.cells if cell.model is not None]
+        answering = [cell.caller for cell in self.cells.cells if cell.caller is not None]
         judging = [judge.model for judge in self._used_judges.values()]
         return {name: self._open_model(name) for name in dict.fromkeys([*answering, *judging])}
 
@@ -106,19 +105,22 @@ class ResolvedExperiment:
 
     def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
         """Open a store and fill it with these chunks."""
-        return open_store(self.experiment.stores.get(name, name), name, texts, vectors)
+        return Store(name, texts, vectors, self.experiment.stores.get(name))
 
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
         """The judges, if any cell generates answers for them."""
-        has_answers = any(kind_of(cell.method).writes == "answer" for cell in self.cells.cells)
+        has_answers = any(kind_of(cell.method).writes for cell in self.cells.cells)
         return self.experiment.judges if has_answers else {}
 
     def _open_model(self, name: str) -> Model:
+        if kind_of(name).own:
+            own = self.experiment.methods[name.removeprefix(PIPELINE)]
+            return Model(f"{name} version {own.version}", own.complete)
         spec: ModelSpec = self.experiment.models[name]
         if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
             return spec.unopened(self._known.get(spec_hash, spec_hash))
-        model: Model = _opened("model", name, spec.open, self.stop)
+        model: Model = _opened("model", name, spec.open)
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
@@ -165,7 +167,7 @@ class ResolvedExperiment:
     def unscored(self) -> str | None:
         """Why a run is refused: no metric for which higher is better could score an answer; None if one could."""
         quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
-        uses_model = any(cell.model for cell in self.cells.cells)
+        uses_model = any(cell.caller for cell in self.cells.cells)
         if not uses_model or not quality or any(one.questions for one in quality.values()):
             return None
         needs: dict[str, list[str]] = {}
@@ -237,7 +239,9 @@ class ResolvedExperiment:
     def _identities(self) -> Iterator[tuple[str, str]]:
         """The hash and identity of each model and embedder, so that a later plan does not need to open them."""
         experiment = self.experiment
-        yield from ((experiment.models[name].spec_hash, model.identity) for name, model in self.models.items())
+        for name, model in self.models.items():
+            if name in experiment.models:
+                yield experiment.models[name].spec_hash, model.identity
         yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
         if self.score_embedder is not None:
             yield experiment.score_embedder.spec_hash, self.score_embedder.name
@@ -253,26 +257,16 @@ class ResolvedExperiment:
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
         }
 
-    @cached_property
-    def _stores(self) -> Mapping[str, str]:
-        """The identities of custom stores; also checks that the functions of used stores can be imported."""
-        stores = self.experiment.stores
-        for name in dict.fromkeys(cell.store for cell in self.cells.cells if cell.store in stores):
-            given = stores[name]
-            if isinstance(given, str) and given not in STORE_NAMES:
-                _opened("store", name, load_function, given)
-        return self.experiment.store_identities
-
     def _cell_record(self, cell: Cell) -> CellRecord:
         values = cell.values()
         embedder = self.embedders.get(cell.embedder)
         identity = dict(self._common)
-        if cell.model is not None:
-            identity["model"] = self.models[cell.model].identity
+        if cell.caller is not None:
+            identity["model"] = self.models[cell.caller].identity
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:
-            identity["store"] = self._stores[cell.store]
+            identity["store"] = self.experiment.store_identities[cell.store]
         # The key contains the names of models: one model under two names makes two cells, which share all replies.
         key = key_of("cell", values, identity)
         stored = {name: one for name, one in values.items() if name in CELL_COLUMNS or one != axes()[name].default}

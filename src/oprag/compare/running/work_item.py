@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from oprag.compare.controls import CONTROLS, GOLD
+from oprag.compare.controls import method_function
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.records import Measurement
 from oprag.compare.metrics.judge import JudgeMetric
@@ -80,10 +80,9 @@ class WorkInProgress:
     ) -> WorkInProgress:
         """Start an item; `measured` measures its method."""
         cell, question = item.cell, item.question
-        inputs = {GOLD: question.answers} if cell.method in CONTROLS else {}
-        task = Task(question.text, cell.options, cell.context_options, question.choices, inputs=inputs)
+        task = Task(question.text, cell.options, cell.context_options, question.choices)
         outcome = Outcome(item)
-        method = answering(task, CONTROLS.get(cell.method))
+        method = answering(task, method_function(cell.method))
         return cls(outcome, _judged(method if measured is None else measured(method, outcome), outcome, judges))
 
     def ended(self, answer: Answer | None, error: Exception | None = None) -> Outcome:

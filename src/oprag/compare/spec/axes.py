@@ -23,7 +23,7 @@ AVERAGED = ("seed", "repeat")
 # Options that are not axes: functions, options for conversations, and how failures are handled.
 _FIXED = {
     # A comparison warns of an uncertain order whatever the setting is, and does not vary these two yet.
-    ContextOptions: {"count_tokens", "on_uncertain", "continuity", "whole_source_tokens"},
+    ContextOptions: {"count_tokens", "on_uncertain", "whole_source_tokens"},
     MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
 }
 
@@ -37,7 +37,7 @@ class Axis(NamedTuple):
     help: str
 
 
-_FRACTIONS = {"similarity_threshold", "redundancy_threshold", "answer_threshold"}
+_FRACTIONS = {"similarity_threshold", "redundancy_threshold", "answer_threshold", "continuity"}
 
 _PARTS = (
     Axis("data", "parts", None, "Names of data sets; all by default."),
@@ -101,11 +101,11 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
     if name in ("data", "method"):
         return True
     if name in ("model", "repeat"):
-        return kind.writes is not None
+        return kind.writes and not kind.own
     if kind.reads is None:
         return False
     if axes()[name].part == "method":
-        return kind.writes is not None and _reads(name, method, values["inner_method"])
+        return kind.writes and _reads(name, method, values["inner_method"])
     return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
 
 

@@ -14,15 +14,16 @@ from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
+from oprag.compare.pipelines import Pipeline
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_name, counter_of, qualified_name
+from oprag.compare.providers.names import LOCAL, counter_of, qualified_name
 from oprag.compare.providers.spec import with_name
 from oprag.compare.spec.axes import axes
+from oprag.compare.spec.data_only import check_data_only
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
-from oprag.compare.spec.trust import AskTrust, check_trust
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import (
     BeforeValidator,
     Count,
@@ -36,9 +37,10 @@ from oprag.compare.validation import (
 )
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
-from oprag.masking import describe
+from oprag.masking import describe, listed
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_count, check_names
+from oprag.token_counters import HUGGINGFACE, TIKTOKEN
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
@@ -49,7 +51,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 
-# Validators only check the form: nothing that a file names may be imported, opened or read before it is trusted.
+# Validators only check the form: nothing that a file names may be imported, opened or read before it was checked.
 
 
 def _data_sets(given: Any) -> Any:
@@ -59,7 +61,10 @@ def _data_sets(given: Any) -> Any:
 
 
 def _counter(given: Any) -> Any:
-    counter_name(given)
+    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
+    # Not loaded yet: a tokenizer is a file, or is downloaded.
+    if given != LOCAL and not (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
+        counter_of(given)
     return given
 
 
@@ -70,6 +75,21 @@ def _named(given: Any) -> Any:
     return {name: with_name(one, name) for name, one in given.items()}
 
 
+def _pipelines(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise PydanticCustomError("methods", "must map names to pipelines")
+    for name, one in given.items():
+        if not isinstance(name, str) or not name.strip():
+            raise ExperimentError(f"the name of a pipeline must be a string, got {describe(name)}", name)
+        if not isinstance(one, Pipeline):
+            raise ExperimentError(
+                f"{describe(name)} must be a Pipeline, with a version under which its answers are stored, such as "
+                f'Pipeline({name}, version="1"), got {describe(one)}',
+                one,
+            )
+    return dict(given)
+
+
 def _metrics(given: Any) -> Any:
     named = isinstance(given, list | tuple) and all(isinstance(one, str) or callable(one) for one in given)
     if not named or not given:
@@ -78,12 +98,12 @@ def _metrics(given: Any) -> Any:
 
 
 def _store(given: Any) -> Any:
-    if isinstance(given, Mapping):
-        # A table with `use`, like that of a model.
-        check_names(given, ("use",), what="key")
-        given = given.get("use", "")
-    if isinstance(given, str) and ":" not in given:
-        raise ExperimentError(f'a store must be a table {{use = "MODULE:FUNCTION"}}, got {describe(given)}', given)
+    if not callable(given):
+        raise ExperimentError(
+            "a store of your own must be a function that takes embeddings of LangChain and returns an empty vector "
+            f"store; pass it in Python, Experiment(stores=...), got {describe(given)}",
+            given,
+        )
     return given
 
 
@@ -93,22 +113,24 @@ class Experiment(StrictModel):
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`.
+        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`. It may only be missing if
+            there are own pipelines.
+        methods: Own pipelines by name, each a `Pipeline`; they are compared with the cells of the grid, but not crossed
+            with its axes.
         models: Models by name: a `ModelSpec`, its `use`, or a mapping of its fields. The first one is the default of
             the axis `model`.
         embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
-        stores: Custom vector stores by name: a function, or its name as MODULE:FUNCTION, that takes LangChain
-            `Embeddings` and returns an empty LangChain vector store, or takes nothing and returns an empty LlamaIndex
-            vector store. Built-in stores do not need to be listed.
-        metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`, or its name as MODULE:FUNCTION.
+        stores: Vector stores of your own by name: a function that takes LangChain `Embeddings` and returns an empty
+            LangChain vector store, or a context manager of one. Built-in stores do not need to be listed.
+        metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`.
         judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields. List the names in `metrics`
             as well.
         score_embedder: Embedder of answers and gold answers for `answer_cosine`; the same in all cells, so that scores
             are comparable.
         count_tokens: Token counter of contexts and prompts: approximate, words, characters, local, tiktoken:ENCODING,
-            huggingface:PATH, MODULE:FUNCTION, or a function.
+            huggingface:PATH, or a function.
         prompts: Prompts by the name of their step.
-        prices: Price of a million tokens, by the name of the model.
+        prices: Price of a million tokens, by the name of the model or embedder.
         limits: Maximum spending of all runs together.
         max_concurrency: Maximum number of concurrent model calls.
         give_up_after: Number of consecutive failed calls after which a run ends, since the model is not available.
@@ -121,7 +143,8 @@ class Experiment(StrictModel):
     name: Text
     # Any, since pydantic would inspect the dataclass and fail: its public module lacks the names in its annotations.
     data: Annotated[Mapping[str, Any], PlainValidator(_data_sets)]
-    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)]
+    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)] = ()
+    methods: Annotated[Mapping[str, Any], PlainValidator(_pipelines)] = Field(default_factory=dict)
     models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
     embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
         default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
@@ -138,41 +161,32 @@ class Experiment(StrictModel):
     give_up_after: Count = 25
 
     @classmethod
-    def from_file(
-        cls, path: str | os.PathLike[str], *, trust: bool | AskTrust = False, changes: Mapping[str, Any] | None = None
-    ) -> Experiment:
+    def from_file(cls, path: str | os.PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Experiment:
         """Read an experiment from a TOML file; `docs/reference/experiment_file.md` lists all keys.
 
-        A file can name functions to call, addresses to send data to, and files to read. Without trust, such a file is
-        rejected before any of that happens, and only files in its folder are read. An `Experiment` made in Python is
-        trusted, since it is the caller's own code.
+        A file is data: it imports nothing, sends texts only to the providers that it names or to addresses of this
+        machine, and reads data only from its folder. Everything else is for an `Experiment` in Python.
 
         Args:
             path: The path of the file. Data paths in it are relative to its folder.
-            trust: Whether the file may run code and access other hosts and folders; or a function that decides this. It
-                is called with the parts that require trust, the same as `UntrustedExperimentError.needs`.
             changes: Values that override those of the file; tables are merged key by key.
 
         Raises:
-            UntrustedExperimentError: Parts of the file require trust and are not trusted; see `needs`.
             InputFileError: The file or a data file is missing or cannot be read.
-            ExperimentError: The file is not TOML, or something in it is unknown or invalid; the message contains the
-                file name and the key.
+            ExperimentError: The file is not TOML, or something in it is unknown, invalid or not data; the message
+                contains the file name and the key.
             DataError: A data file does not match its format.
             PromptError: A prompt is invalid.
             MissingExtraError: A package that is needed to read the data is not installed.
-            OptionError: `trust` is neither a Boolean nor a function.
         """
-        if not isinstance(trust, bool) and not callable(trust):
-            raise OptionError(f"trust must be True, False or a function, got {describe(trust)}", trust)
         file = Path(path)
         content = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
         with _at(file.name):
             # First, so that no error message can show a secret.
             _check_settings(content)
             checked = _ExperimentFile(**content)
-            trusted = check_trust(content, file.parent, trust=trust)
-            data = {name: one.read(name, file.parent, trusted=trusted) for name, one in checked.data.items()}
+            check_data_only(content, file.parent)
+            data = {name: one.read(name, file.parent) for name, one in checked.data.items()}
             experiment = checked.replace(data=data)
             _ = experiment.token_counter
             with _at("grid"):
@@ -184,6 +198,8 @@ class Experiment(StrictModel):
         super().model_post_init(context)
         if not self.embedders:
             raise ExperimentError("embedders is empty; define at least one embedder", self.embedders)
+        if not self.grid and not self.methods:
+            raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
         self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
@@ -199,11 +215,8 @@ class Experiment(StrictModel):
 
     @property
     def store_identities(self) -> Mapping[str, str]:
-        """MODULE:FUNCTION of each custom store, by name; the same in every process."""
-        return {
-            name: store if isinstance(store, str) else qualified_name(store, f"the store {name!r}")
-            for name, store in self.stores.items()
-        }
+        """Module and function of each custom store, by name; the same in every process."""
+        return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
 
     @cached_property
     def token_counter(self) -> TokenCounter:
@@ -249,19 +262,18 @@ class Experiment(StrictModel):
                     f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models",
                     judge.model,
                 )
-            if self.models[judge.model].gives_likelihoods:
-                raise ExperimentError(
-                    f"the judge {name!r} uses the model {judge.model!r}, which only returns likelihoods; use a model "
-                    "that generates text",
-                    judge.model,
-                )
 
     def _check_prices(self) -> None:
         for name in self.prices:
-            if name not in self.models:
-                raise ExperimentError(
-                    f"prices: unknown model {name!r}; the models are {', '.join(self.models) or 'none'}", name
-                )
+            if name not in {**self.models, **self.embedders}:
+                known = ", ".join((*self.models, *self.embedders)) or "none"
+                raise ExperimentError(f"prices: unknown name {name!r}; the models and embedders are {known}", name)
+        if self.limits.money is not None and self.methods:
+            raise ExperimentError(
+                f"limits.money cannot limit the pipeline {next(iter(self.methods))!r}, whose cost is unknown; use "
+                "limits.calls",
+                self.limits.money,
+            )
         without = [name for name in self.models if name not in self.prices]
         if self.limits.money is not None and without:
             raise ExperimentError(
@@ -290,13 +302,12 @@ class _DataTable(StrictModel, extra="allow"):
                 self.seed,
             )
 
-    def read(self, name: str, folder: Path, *, trusted: bool) -> DataSet:
-        """Read the data set; for an untrusted file, only files in its folder are read."""
+    def read(self, name: str, folder: Path) -> DataSet:
+        """Read the data set; only files in the folder are read."""
         documents = None if self.documents is None else folder / self.documents
-        within = None if trusted else folder
-        with _at(f"data.{name}"):
+        with _at(f"data.{listed([name])}"):
             data_set = read_data(
-                folder / self.path, self.format, name=name, documents=documents, within=within, **self.model_extra or {}
+                folder / self.path, self.format, name=name, documents=documents, within=folder, **self.model_extra or {}
             )
             return data_set.sample(self.sample, self.seed or 0)
 
@@ -320,7 +331,7 @@ def _check_settings(content: Mapping[str, Any]) -> None:
     tables = {"score_embedder": content.get("score_embedder", LOCAL)}
     for part in ("models", "embedders"):
         named = content.get(part)
-        tables |= {f"{part}.{name}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
+        tables |= {f"{part}.{listed([name])}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
     for place, table in tables.items():
         use = table.get("use", "") if isinstance(table, Mapping) else table
         if not isinstance(use, str):
@@ -334,11 +345,11 @@ def _check_no_secrets(table: Any, place: str) -> None:
     for name, value in table.items() if isinstance(table, Mapping) else ():
         if _SECRET.fullmatch(name.replace("-", "_")):
             raise ExperimentError(
-                f"{place}.{name} would be a secret in a file that others may read; remove it, and set the environment "
-                "variable that the provider reads, such as OPENAI_API_KEY, or name another variable in api_key_env",
+                f"{place}.{listed([name])} would be a secret in a file that others may read; remove it, and set the "
+                "environment variable that the provider reads, such as OPENAI_API_KEY",
                 name,
             )
-        _check_no_secrets(value, f"{place}.{name}")
+        _check_no_secrets(value, f"{place}.{listed([name])}")
 
 
 @contextmanager

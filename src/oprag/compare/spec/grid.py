@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from oprag.compare.controls import CONTROLS, kind_of
+from oprag.compare.controls import CONTROLS, PIPELINE, kind_of
 from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
-from oprag.compare.stores.named import STORE_NAMES
+from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable
 from oprag.index.document_index import SearchKind
@@ -47,6 +47,11 @@ class Cell:
     def method(self) -> str:
         """The name of the method."""
         return self.options.method
+
+    @property
+    def caller(self) -> str | None:
+        """The name of the model or the own pipeline that answers; None if neither does."""
+        return self.method if kind_of(self.method).own else self.model
 
     def values(self) -> dict[str, Any]:
         """The value on every axis."""
@@ -105,6 +110,8 @@ class Cells(NamedTuple):
 
 def as_grids(given: Any) -> tuple[Grid, ...]:
     """Convert one grid or a list of grids to a tuple of grids, with a list of values for each axis."""
+    if given == ():
+        return ()  # of an experiment with own pipelines alone
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
@@ -146,7 +153,6 @@ def cells_of(experiment: Experiment) -> Cells:
             number,
         )
     common = (experiment.token_counter, experiment.prompts)
-    likelihood_models = {name for name, model in experiment.models.items() if model.gives_likelihoods}
     # Keyed by values: hashing the cells themselves, with their prompts, would be slow.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
@@ -159,12 +165,17 @@ def cells_of(experiment: Experiment) -> Cells:
             except OptionError as error:
                 impossible[str(error)] += 1
                 continue
-            if reason := _impossible(cell, likelihood_models):
+            if reason := _impossible(cell):
                 impossible[reason] += 1
             else:
                 known = len(cells)
                 cells.setdefault(tuple(map(_with_type, cell.values().values())), cell)
                 repeated += len(cells) == known
+    for data, name in product(experiment.data, experiment.methods):
+        default = {one: axis.default for one, axis in axes().items()}
+        own = Cell.of(default | {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}, *common)
+        cells[data, name] = own
+        number += 1
     if not cells:
         reasons = "; ".join(impossible)
         raise ExperimentError(f"no combination of the grid can be run: {reasons}", experiment.grid)
@@ -205,7 +216,8 @@ def _check_value(name: str, value: Any) -> None:
     if name == "method":
         check_choice(name, value, (*method_names(), *CONTROLS))
     if part == "context":
-        ContextOptions(**{name: value})
+        # Continuity alone has nothing to choose from.
+        ContextOptions(**{"k": 1, name: value} if name == "continuity" else {name: value})
     elif part == "method":
         MethodOptions(**{name: value})
     elif name == "search":
@@ -218,10 +230,10 @@ def _check_value(name: str, value: Any) -> None:
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
 
 
-def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
+def _impossible(cell: Cell) -> str | None:
     """Why a cell cannot be run; None if it can."""
-    if reason := _wrong_model(cell, likelihood_models):
-        return reason
+    if cell.model is None and kind_of(cell.method).writes:
+        return f"method={cell.method} requires a model"
     if cell.search != "dense" and cell.store != "index":
         return f"vector stores only support dense search, so search={cell.search} requires store=index"
     reads = kind_of(cell.method).reads is not None
@@ -234,15 +246,4 @@ def _impossible(cell: Cell, likelihood_models: Collection[str]) -> str | None:
         cell.options.numbered(cell.context_options)
     except OptionError as error:
         return str(error)
-    return None
-
-
-def _wrong_model(cell: Cell, likelihood_models: Collection[str]) -> str | None:
-    """Why the model of a cell cannot be used with its method; None if it can."""
-    writes = kind_of(cell.method).writes
-    if cell.model is None and writes is not None:
-        return f"method={cell.method} requires a model"
-    if cell.model is not None and (cell.model in likelihood_models) != (writes == "likelihood"):
-        only = "only returns likelihoods" if cell.model in likelihood_models else "does not return likelihoods"
-        return f"the model {cell.model!r} {only}, so it does not support method={cell.method}"
     return None

@@ -9,13 +9,12 @@ from typing import Any
 
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
-from oprag.compare.metrics.registry import check_better, metric_name
+from oprag.compare.metrics.registry import check_better, metric_name, usual_metric
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.providers.names import LOCAL, counter_of, tokenizer_of
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.masking import describe
@@ -33,6 +32,7 @@ _ARGUMENTS = {
     "token_budget": "budgets",
     "order": "orders",
     "seed": "seeds",
+    "continuity": "continuity",
     "method": "method",
     "model": "model",
     "embedder": "embedder",
@@ -58,6 +58,7 @@ def sweep_experiment(
     orders: Sequence[str] = _ORDERS,
     seeds: int = 3,
     model: Any = None,
+    continuity: Sequence[float] = (0.0,),
     method: str | None = None,
     metric: str | None = None,
     embedder: Any = LOCAL,
@@ -71,8 +72,9 @@ def sweep_experiment(
         budgets: Token budgets of the context: numbers, or strings such as "1500" or "16k" (16 x 1,024 tokens).
         orders: Orders of the kept chunks.
         seeds: Number of random orders, if "random" is one of the orders.
+        continuity: Values of `ContextOptions.continuity`.
         model: The model that answers, see `ModelSpec`; with None only the contexts are scored, by the evidence in them.
-        method: The method; by default "stuff", or "answer_likelihood" for a model that returns likelihoods.
+        method: The method; by default "stuff".
         metric: The metric in addition to `evidence_coverage`; by default one that fits the questions.
         embedder: The embedder, see `EmbedderSpec`.
         grid: Values of other axes, one for each, such as the splitter or a threshold. By default `k` is so large that
@@ -110,6 +112,7 @@ def sweep_experiment(
             "token_budget": tokens,
             "order": orders,
             "seed": list(range(1, seeds + 1)),
+            "continuity": _listed("continuity", continuity, "[0, 0.3]"),
             **fixed,
         },
         **({"name": "sweep"} | others),
@@ -163,11 +166,11 @@ def _method(given: Any, model: Any) -> str:
     if given is None:
         if model is None:
             return "context_only"
-        return "answer_likelihood" if validated(ModelSpec, model, place="model").gives_likelihoods else "stuff"
+        return "stuff"
     if not isinstance(given, str):
         raise OptionError(f"method must be the name of a method, got {describe(given)}", given)
     _check_bounded("method", given)
-    if model is not None and kind_of(given).writes is None:
+    if model is not None and not kind_of(given).writes:
         raise OptionError(f"method={given} does not call a model; remove the model, or use another method", given)
     return given
 
@@ -185,23 +188,17 @@ def _check_bounded(name: str, method: str) -> None:
 def _usual_metric(data: DataSet, method: str) -> str:
     """The default metric of a sweep."""
     writes = kind_of(method).writes
-    if writes is None:
-        if any(question.evidence for question in data.questions):
-            return _COVERAGE
+    if not writes and not any(question.evidence for question in data.questions):
         raise ExperimentError(
             "without a model the contexts are scored by the evidence in them, but no question has evidence; set a "
             "model, or add evidence to the questions",
             data.name,
         )
-    answered = any(question.answers for question in data.questions)
-    choices = [question.labels is not None for question in data.questions]
-    if not answered and (writes == "likelihood" or not any(choices)):
+    if writes and not any(question.answers or question.labels for question in data.questions):
         raise ExperimentError(
             "no question has a gold answer, so answers cannot be scored; add answers to the questions", data.name
         )
-    if writes == "likelihood":
-        return "answer_likelihood"
-    return "choice_accuracy" if all(choices) or not answered else "token_f1"
+    return usual_metric(data.questions, answered=writes)
 
 
 def _candidates(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from oprag.compare.analysis.best import choose_economical
 from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.profiles import profile_of, retrieval_of
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.results import Results
 from oprag.compare.running.report import RunReport
-from oprag.errors import ExperimentError, OptionError
-from oprag.methods.options import MethodOptions
-from oprag.options import ContextOptions
+from oprag.errors import ExperimentError
 from oprag.profile import Profile
 
 __all__ = ["Sweep", "read_sweep"]
@@ -37,7 +35,7 @@ class Sweep:
         results: The results of all settings.
         points: The results of the settings that are points of a curve.
         curves: The curve of each order along the budgets, with its sweet spot, if any.
-        conclusions: The conclusion on the best budget, by the orders that share it.
+        conclusions: The conclusion on the best budget, by the orders (and continuities) that share it.
         impossible: Settings that are not on a curve, because no chunk fits the budget for some question.
         remarks: Sentences about budgets that no chunk fits, that are not filled, or that add nothing new.
         chosen: The recommended setting.
@@ -98,7 +96,7 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
         for curve in on_curves.curves("token_budget", metric)
     ]
     scored = [one for one in on_curves.settings if metric in one.scores]
-    chosen, reason = choose_economical(scored, metric, axes=("order", "token_budget"))
+    chosen, reason = choose_economical(scored, metric, axes=("order", "continuity", "token_budget"))
     conclusions = _conclusions(curves)
     about = {
         "metric": metric,
@@ -106,7 +104,7 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
         "questions": chosen.scores[metric].n,
         "chosen": reason,
         "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
-        "retrieval": _retrieval_of(chosen),
+        "retrieval": retrieval_of(chosen),
     }
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
     return Sweep(
@@ -209,8 +207,14 @@ def _no_budget_fits(path: str | os.PathLike[str], experiment: str) -> str:
 def _conclusions(curves: Sequence[Curve]) -> dict[tuple[str, ...], str]:
     orders: dict[str, list[str]] = {}
     for curve in curves:
-        orders.setdefault(curve.describe(), []).append(str(curve.values["order"]))
+        orders.setdefault(curve.describe(), []).append(_name_of(curve.values))
     return {tuple(names): text for text, names in orders.items()}
+
+
+def _name_of(values: Mapping[str, Any]) -> str:
+    """The order of a curve, and its continuity if it has any."""
+    continuity = values.get("continuity")
+    return f"{values['order']}, continuity {continuity}" if continuity else str(values["order"])
 
 
 def _impossible_remarks(impossible: Sequence[SettingSummary]) -> Iterator[str]:
@@ -262,35 +266,15 @@ def _orders(settings: Sequence[SettingSummary]) -> str:
 
 def _profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) -> Profile:
     """The profile of a setting whose questions needed at most `depth` candidates."""
+    if setting.values.get("continuity"):
+        # What is kept depends on all candidates.
+        return profile_of(setting, about)
     k, limit = int(depth * (1 + _MARGIN) + 1), _limit_of(setting)
     # At most as many as in the sweep, whose candidates may not have filled the budget.
-    values = {**setting.values, "k": k if limit is None else min(k, limit)}
-    if values["order"] == "random":
-        values["seed"] = setting.matrix.cells[setting.setting.cells[0]].values["seed"]
-    context_options = ContextOptions(**_option_values(ContextOptions, values))
-    answered = kind_of(values["method"]).writes == "answer"
-    options = MethodOptions(**_option_values(MethodOptions, values)) if answered else None
-    profile = Profile.of(context_options, options, about)
-    counter = setting.matrix.described.get("count_tokens")
-    try:
-        return replace(profile, context={**profile.context, "count_tokens": counter})
-    except OptionError:
-        # A custom function: profiles never contain names of code.
-        note = f"{counter}, which cannot be stored in a profile; set count_tokens in addition"
-        return replace(profile, about={**profile.about, "count_tokens": note})
-
-
-def _retrieval_of(setting: SettingSummary) -> str:
-    """The values of the index options, which are not part of a profile, as text."""
-    names = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
-    return ", ".join(f"{name}={setting.values[name]}" for name in names if setting.values.get(name) is not None)
+    return profile_of(setting, about, k=k if limit is None else min(k, limit))
 
 
 def _limit_of(setting: SettingSummary) -> int | None:
     """Maximum number of best-ranked chunks of a setting apart from its token budget; None without a limit."""
     limits = [setting.values[name] for name in ("k", "max_candidates") if setting.values[name] is not None]
     return min(limits, default=None)
-
-
-def _option_values(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {one.name: values[one.name] for one in fields(kind) if one.name in values}

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from oprag.compare.data import files
 from oprag.compare.data.builder import DataSetBuilder
+from oprag.files.opening import open_regular
 
 
 @pytest.fixture(autouse=True)
 def _files_are_named(monkeypatch):
     read: set[Path] = set()
-    really_opened, really_begun, really_made = files.opened, DataSetBuilder.__init__, DataSetBuilder.data_set
+    really_opened, really_begun, really_made = open_regular, DataSetBuilder.__init__, DataSetBuilder.data_set
 
     def opened(path):
         read.add(path.resolve())
@@ -26,6 +26,6 @@ def _files_are_named(monkeypatch):
         assert {path.resolve() for path in data.files} == read
         return data
 
-    monkeypatch.setattr(files, "opened", opened)
+    monkeypatch.setattr("oprag.compare.data.files.open_regular", opened)
     monkeypatch.setattr(DataSetBuilder, "__init__", begun)
     monkeypatch.setattr(DataSetBuilder, "data_set", made)

@@ -73,7 +73,7 @@ def test_columns_in_another_order_and_case_and_fewer_of_them(tmp_path, docs):
         "How many boats?",
         ("Ten.",),
         NAMES,
-        {},
+        {"notes": "n"},
     )
     path = write_csv(tmp_path / "q.csv", HEAD[:2], ("How many boats?", "*SWAN*"))
     assert only(read_data(path, "kg_rag")).answers == ()
@@ -132,14 +132,14 @@ def test_a_damaged_pdf_matters_where_it_is_named(tmp_path, docs):
         ),
         ("Question,Source Docs\nHow many?,*gull*;*SWAN*\n", "line 2: Source Docs has '*gull*'"),
         ("Question,Source Docs\nHow many?,../docs/*SWAN*\n", "which matches no document"),
-        ("Question,Source Docs\n,*SWAN*\n", "line 2: Question must not be empty"),
-        ("Question,Answer\nHow many?,\n", "line 2: Answer must not be empty"),
+        ("Question,Source Docs\n,*SWAN*\n", "line 2: question must not be empty"),
+        ("Question,Answer\nHow many?,\n", "line 2: answer must not be empty"),
         ("Question,Source Docs\nHow many?\n", "line 2: must have 2 cells, as many as the header, got 1"),
         (
             "Frage,Antwort\nWie viele?,Zehn\n",
-            "line 1: the column 'Question' is missing; the columns are Frage, Antwort",
+            "line 2: question is missing; the fields are frage, antwort",
         ),
-        ("Question,question\na,b\n", "line 1: the column 'Question' appears 2 times"),
+        ("Question,question\na,b\n", "line 1: the column 'question' appears 2 times"),
         ('Question,Answer\n"How many?,Ten\nWho?,Ada\n', "line 2: invalid CSV: unexpected end of data"),
         ('Question,Answer\n"How" many?,Ten\nWho?,Ada\n', "line 2: invalid CSV"),
         ("Question\n", "contains no questions"),

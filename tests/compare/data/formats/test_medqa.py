@@ -56,17 +56,17 @@ def test_letters_in_any_order(tmp_path, books):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"answer_idx": "A"}, "answer_idx 'A' is the option 'Mint', but answer is 'Sage'; they must agree"),
-        ({"answer_idx": "F"}, "answer_idx must be the letter of one of the 5 choices, got 'F'"),
-        ({"answer_idx": 1}, "answer_idx must be the letter of one of the 5 choices, got 1"),
-        ({"answer": "Basil"}, "answer must be one of the choices"),
+        ({"answer_idx": "A"}, "no choice has the text 'Sage' and the letter 'A'"),
+        ({"answer_idx": "F"}, "no choice has the text 'Sage' and the letter 'F'"),
+        ({"answer_idx": 1}, "no choice has the text 'Sage' and the letter 1"),
+        ({"answer": "Basil"}, "no choice has the text 'Basil'"),
         ({"answer": None}, "answer must be a string, got None"),
         ({"options": ["Mint", "Sage"]}, "options must be a mapping, got ['Mint', 'Sage']"),
         ({"options": {"A": "Mint", "C": "Sage"}}, "consecutive letters from A, got A, C"),
         ({"options": {"a": "Mint", "b": "Sage"}}, "consecutive letters from A"),
         ({"options": {str(number): "x" for number in range(27)}}, "consecutive letters from A"),
         ({"options": {"A": "Sage", "B": 3}}, "options.B must be a string, got 3"),
-        ({"options": {}}, "must be one of the choices [], got 'Sage'"),
+        ({"options": {}}, "no choice has the text 'Sage' and the letter 'B'; the choices are []"),
         ({"question": ""}, "question must not be empty"),
     ],
 )

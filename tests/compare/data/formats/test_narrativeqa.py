@@ -73,10 +73,10 @@ def test_stories_are_utf8_or_latin1(folder, encoding):
     ("options", "words"),
     [
         ({"split": "dev"}, "split must be one of train, valid, test, or None"),
-        ({"exclude": "aa"}, "exclude must be a list of document ids"),
+        ({"exclude": "zz"}, "exclude must be a list of document ids"),
         ({"exclude": [1]}, "exclude must be a list of document ids"),
         ({"exclude": 1}, "exclude must be a list of document ids"),
-        ({"exclude": ["zz"]}, r"exclude has document ids that are not in documents\.csv: zz"),
+        ({"exclude": ["zz"]}, r"exclude must be a list of document ids in documents\.csv, got 'zz'"),
     ],
 )
 def test_wrong_options(folder, options, words):

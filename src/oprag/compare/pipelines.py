@@ -1,0 +1,228 @@
+"""Own pipelines as methods of an experiment: a function, a LangChain runnable or a LlamaIndex query engine."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from oprag.errors import ExperimentError, ModelError
+from oprag.masking import describe
+from oprag.methods.answer import Answer
+from oprag.methods.model_calls import Completion, Prompt, Usage
+
+__all__ = ["UNKNOWN_USAGE", "FoundChunk", "Pipeline", "read_reply"]
+
+UNKNOWN_USAGE = Usage(0, 0, 0, estimated=True)
+"""The usage of an answer whose pipeline does not report it; results show it as missing, never as 0."""
+
+_ANSWERS = ("answer", "result", "output", "response")
+_CHUNKS = ("context", "source_documents", "documents", "source_nodes")
+_SOURCES = ("source", "file_path", "file_name", "document_id")
+
+
+class FoundChunk(NamedTuple):
+    """A chunk that a pipeline returned: its text, and the source and offset in its metadata, if any."""
+
+    text: str
+    source: str | None
+    start: int | None
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """An own method of an experiment: one setting that is not crossed with the axes.
+
+    It is called with the question (and its choices, one per line), in several threads unless `max_concurrency=1`. It
+    returns the answer, or the answer and the chunks that it was made from. Tokens are those that its model calls report
+    to LangChain's or LlamaIndex's callbacks; else they are unknown.
+
+    Args:
+        run: A function from a question to an answer, or to a pair of an answer and a list of chunks; a LangChain
+            `Runnable` that takes a string; or a LlamaIndex query engine. Chunks are texts, LangChain documents,
+            LlamaIndex nodes or `oprag.Chunk`.
+        version: Version of the pipeline. Answers are stored under its name and version, so change it with the code.
+
+    Raises:
+        ExperimentError: `run` cannot be called, or the version is empty.
+
+    Example:
+        >>> Pipeline(lambda question: "42", version="1").complete
+        <bound method ...>
+    """
+
+    run: Any = field(repr=False)
+    version: str | int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.run, type) or not any(_has(self.run, name) for name in ("__call__", "invoke", "query")):
+            raise ExperimentError(
+                "a pipeline must be a function from a question to an answer, a LangChain runnable or a LlamaIndex "
+                f"query engine, got {describe(self.run)}",
+                self.run,
+            )
+        if inspect.iscoroutinefunction(self.run):
+            raise ExperimentError("a pipeline must not be async, since questions are asked in threads", self.run)
+        version: Any = self.version
+        if isinstance(version, bool) or not isinstance(version, str | int) or not str(version).strip():
+            raise ExperimentError(
+                f"the version of a pipeline must be a string or an integer, got {describe(self.version)}", self.version
+            )
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Run the pipeline on a question; the reply is JSON with the answer and the chunks."""
+        started = time.perf_counter()
+        with _counting() as counted:
+            try:
+                text, chunks = _parts(_call_of(self.run)(prompt.messages[-1].content))
+            except Exception as error:  # noqa: BLE001 - any exception is recorded
+                return Completion(error=error, seconds=time.perf_counter() - started)
+        found = None if chunks is None else [_chunk_of(one) for one in chunks]
+        reply = json.dumps({"answer": text, "chunks": found}, ensure_ascii=False)
+        return Completion(reply, usage=counted.usage, seconds=time.perf_counter() - started)
+
+
+def read_reply(text: str) -> tuple[str, list[FoundChunk] | None]:
+    """The answer and the chunks in a stored reply; None if the pipeline returned no chunks."""
+    given = json.loads(text)
+    chunks = given["chunks"]
+    return given["answer"], None if chunks is None else [FoundChunk(*one) for one in chunks]
+
+
+def _has(given: Any, name: str) -> bool:
+    return callable(getattr(given, name, None))
+
+
+def _call_of(run: Any) -> Callable[[str], Any]:
+    # Query engines of LlamaIndex and runnables of LangChain may be callable, too.
+    for name in ("invoke", "query"):
+        if _has(run, name):
+            return getattr(run, name)  # type: ignore[no-any-return]
+    return run  # type: ignore[no-any-return]
+
+
+def _parts(given: Any) -> tuple[str, Sequence[Any] | None]:
+    """The answer and the chunks of what a pipeline returned."""
+    if isinstance(given, tuple) and len(given) == 2 and not hasattr(given, "_fields"):
+        text, chunks = given
+        if not isinstance(chunks, list | tuple):
+            raise ModelError(f"the chunks of a pipeline must be a list, got {describe(chunks)}", chunks)
+        return _parts(text)[0], chunks
+    if isinstance(given, Answer):
+        return given.text, None if given.context is None else given.context.kept
+    if isinstance(given, Mapping):
+        names = [name for name in _ANSWERS if isinstance(given.get(name), str)]
+        if names:
+            chunks = next((given[name] for name in _CHUNKS if isinstance(given.get(name), list | tuple)), None)
+            return given[names[0]], chunks
+    if hasattr(given, "source_nodes"):
+        return str(given), given.source_nodes
+    text = given if isinstance(given, str) else getattr(given, "text", getattr(given, "content", None))
+    if not isinstance(text, str):
+        raise ModelError(
+            f"a pipeline must return an answer, or an answer and a list of chunks, got {describe(given)}", given
+        )
+    return str(text), None
+
+
+def _chunk_of(given: Any) -> FoundChunk:
+    node = getattr(given, "node", given)
+    text = given if isinstance(given, str) else getattr(node, "page_content", getattr(node, "text", None))
+    if not isinstance(text, str):
+        raise ModelError(f"a chunk must be a text, a document, a node or a Chunk, got {describe(given)}", given)
+    metadata = getattr(node, "metadata", None) or {}
+    source = getattr(node, "source", None) or next((metadata[name] for name in _SOURCES if metadata.get(name)), None)
+    start = metadata.get("start_index", getattr(node, "start_char_idx", None))
+    return FoundChunk(str(text), None if source is None else str(source), start if type(start) is int else None)
+
+
+class _Counted:
+    """The tokens that the model calls of one answer report."""
+
+    def __init__(self) -> None:
+        self._total: Usage | None = None
+        self._complete = True
+        self._replies: list[Any] = []
+
+    def add(self, usage: Usage | None, reply: Any) -> None:
+        """Add a model call with its reply; the usage is None if it did not report its tokens."""
+        # LlamaIndex tells of one reply twice where a chat is a completion.
+        if reply is not None and any(one is reply for one in self._replies):
+            return
+        self._replies.append(reply)
+        self._complete &= usage is not None
+        if usage is not None:
+            self._total = usage if self._total is None else self._total.plus(usage)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum; unknown without a call, or if one of them did not report it."""
+        return self._total if self._total is not None and self._complete else UNKNOWN_USAGE
+
+
+_CURRENT: ContextVar[Any] = ContextVar("oprag_pipeline_usage", default=None)
+_LANGCHAIN: ContextVar[Any] = ContextVar("oprag_pipeline_callbacks", default=None)
+
+
+@contextmanager
+def _counting() -> Iterator[_Counted]:
+    """Count the tokens of the model calls in this context."""
+    counted = _Counted()
+    tokens = [(_CURRENT, _CURRENT.set(counted))]
+    if find_spec("langchain_core") is not None:
+        tokens.append((_LANGCHAIN, _LANGCHAIN.set(_langchain_handler()(counted))))
+    if find_spec("llama_index") is not None:
+        _listen_to_llama_index()
+    try:
+        yield counted
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
+
+
+@cache
+def _langchain_handler() -> Any:
+    """The class of the callback, which LangChain adds to every call in the context."""
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.tracers.context import register_configure_hook
+
+    from oprag.langchain.messages import usage_of
+
+    class Handler(BaseCallbackHandler):
+        def __init__(self, counted: _Counted) -> None:
+            self._counted = counted
+
+        def on_llm_end(self, response: Any, **_: Any) -> None:
+            message = getattr(response.generations[0][0], "message", None) if response.generations else None
+            self._counted.add(None if message is None else usage_of(message), message)
+
+    register_configure_hook(_LANGCHAIN, inheritable=True)
+    return Handler
+
+
+@cache
+def _listen_to_llama_index() -> None:
+    """Let LlamaIndex's events of model calls be counted."""
+    from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+    from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
+    from llama_index_instrumentation import get_dispatcher
+
+    from oprag.llama_index.messages import usage_of
+
+    class Handler(BaseEventHandler):
+        @classmethod
+        def class_name(cls) -> str:
+            return "OpragPipelineUsage"
+
+        def handle(self, event: Any, **_: Any) -> None:
+            if isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and (counted := _CURRENT.get()) is not None:
+                counted.add(usage_of(event.response), getattr(event.response, "raw", None))
+
+    get_dispatcher().add_event_handler(Handler())

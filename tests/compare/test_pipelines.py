@@ -1,0 +1,261 @@
+"""Own pipelines: functions, runnables and query engines as methods beside ours."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from llama_index.core import VectorStoreIndex
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from oprag import Chunk
+from oprag.compare import Experiment, Limits, Pipeline, Results, compare, make_plan, write_report
+from oprag.errors import ExperimentError
+from oprag.llama_index import LocalEmbedding
+from oprag.methods.model_calls import Message, Prompt
+from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
+
+DATA = keepers()
+
+
+def asked(run: Any, **options: Any) -> Experiment:
+    return Experiment(
+        name="own", data={"keepers": DATA}, methods={"mine": Pipeline(run, version=1)}, metrics=["token_f1"], **options
+    )
+
+
+def reply(run: Any, question: str = "Who?") -> Any:
+    completion = Pipeline(run, version=1).complete(Prompt((Message("user", question),), "pipeline"))
+    if completion.error is not None:
+        raise completion.error
+    return json.loads(completion.text)
+
+
+def test_it_is_one_setting_beside_ours_with_the_same_pairs(tmp_path):
+    said: list[str] = []
+
+    def mine(question: str) -> str:
+        said.append(question)
+        return "Nobody"
+
+    ours = experiment(
+        RecordingModel(lambda _: DATA.questions[0].answers[0]),
+        grid={"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"]},
+    )
+    both = ours.replace(methods={"mine": Pipeline(mine, version="a")}, metrics=["token_f1"])
+    results = compare(both, tmp_path / "r.db")
+    assert results.run is not None
+    assert results.run.complete, text_of(results.run)
+    assert len(results) == 4 + 1
+    assert sorted(said) == sorted(question.text for question in DATA.questions)
+    row = results[-1]
+    assert row["method"] == "pipeline:mine"
+    assert (row["order"], row["k"], row["model"], row["tokens"], row["calls"]) == (None,) * 5
+    assert row["token_f1_n"] == len(DATA.questions)
+    assert "How does mine compare?" in {one.question for one in results.verdicts("token_f1")}
+    write_report(tmp_path / "r.db", tmp_path / "r.html")
+    assert "pipeline:mine" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_stored_answers_are_used_until_its_version_changes(tmp_path):
+    calls: list[str] = []
+
+    def mine(question: str) -> str:
+        calls.append(question)
+        return "x"
+
+    count = len(DATA.questions)
+    for _ in range(2):
+        compare(asked(mine), tmp_path / "r.db")
+        assert len(calls) == count
+    compare(asked(mine).replace(methods={"mine": Pipeline(mine, version=2)}), tmp_path / "r.db")
+    assert len(calls) == 2 * count
+    # Under another name it is another pipeline.
+    compare(asked(mine).replace(name="other", methods={"theirs": Pipeline(mine, version=1)}), tmp_path / "r.db")
+    assert len(calls) == 3 * count
+
+
+def test_what_fails_is_recorded_and_asked_again(tmp_path):
+    down = [True]
+
+    def mine(question: str) -> str:
+        if down and "number 1" in question:
+            raise RuntimeError("the index is gone\nreally")
+        return "x"
+
+    first = compare(asked(mine), tmp_path / "r.db")
+    assert first.run is not None
+    assert first.run.failed == {"RuntimeError": 3}
+    down.clear()
+    again = compare(asked(mine), tmp_path / "r.db", retry_failed=True)
+    assert again.run is not None
+    assert again.run.complete
+
+
+def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
+    text = str(DATA.documents["book 0"])
+    start = DATA.questions[0].evidence[0].start
+
+    def mine(question: str) -> Any:
+        return "x", [
+            Document(text[start : start + 200], metadata={"source": "book 0", "start_index": start}),
+            "elsewhere",
+        ]
+
+    found = asked(mine).replace(metrics=["token_f1", "evidence_coverage", "recall", "inverted_pairs"])
+    row = compare(found, tmp_path / "r.db")[0]
+    # Only the questions about the first book have their evidence there.
+    assert 0 < row["evidence_coverage"] < 1
+    assert row["context_tokens"] > 0
+    assert "recall" not in row
+    assert "inverted_pairs" not in row
+    notes = {note for (text,) in rows(tmp_path / "r.db", "SELECT notes FROM answers") for note in json.loads(text)}
+    assert "1 of 2 chunks are not in the documents of the question" in notes
+
+
+def test_without_chunks_contexts_have_no_scores(tmp_path):
+    row = compare(asked(lambda _: "x").replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db")[0]
+    assert "evidence_coverage" not in row
+    assert row.get("context_tokens") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "answer", "chunks"),
+    [
+        ("x", "x", None),
+        (("x", ["a", "b"]), "x", [["a", None, None], ["b", None, None]]),
+        (("x", []), "x", []),
+        (AIMessage("x"), "x", None),
+        ({"answer": "x", "context": [Document("a", metadata={"source": "s", "start_index": 3})]}, "x", [["a", "s", 3]]),
+        ({"result": "x", "source_documents": []}, "x", []),
+        ((AIMessage("x"), [NodeWithScore(node=TextNode(text="a"), score=1.0)]), "x", [["a", None, None]]),
+        (("x", [Chunk("a", 0, source="s")]), "x", [["a", "s", None]]),
+    ],
+)
+def test_what_pipelines_return_is_read(given, answer, chunks):
+    assert reply(lambda _: given) == {"answer": answer, "chunks": chunks}
+
+
+@pytest.mark.parametrize("given", [None, 7, {"text": 1}, ("x", "chunks"), ("x", [7]), ["x"]])
+def test_what_cannot_be_read_is_an_error(given):
+    with pytest.raises(Exception, match=r"a pipeline must return|must be a list|a chunk must be"):
+        reply(lambda _: given)
+
+
+def test_a_runnable_is_invoked_and_its_tokens_are_those_of_its_calls(tmp_path):
+    usage = {"input_tokens": 30, "output_tokens": 4, "total_tokens": 34}
+    prompt = ChatPromptTemplate.from_messages([("user", "{question}")])
+
+    def chain(*usages: Any) -> Any:
+        messages = (AIMessage("forty tons", usage_metadata=one) for _ in range(99) for one in usages)
+        model = GenericFakeChatModel(messages=messages)
+        twice: Any = RunnableLambda(
+            lambda question: [(prompt | model).invoke({"question": question}) for _ in range(2)][-1]
+        )
+        return twice | RunnableLambda(lambda message: message.content)
+
+    row = compare(asked(chain(usage), max_concurrency=1), tmp_path / "r.db")[0]
+    assert row["tokens"] == 2 * 34
+    # If one call says nothing, the sum is unknown.
+    row = compare(asked(chain(usage, None), max_concurrency=1), tmp_path / "s.db")[0]
+    assert row["tokens"] is None
+
+
+class Talking(CustomLLM):
+    """An LLM that reports its tokens as OpenAI does."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        return CompletionResponse(text="seven", raw={"usage": {"prompt_tokens": 50, "completion_tokens": 2}})
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_a_query_engine_is_queried_with_its_nodes_and_tokens(tmp_path):
+    nodes = [TextNode(text=text, metadata={"source": name}) for name, text in DATA.documents.items()]
+    engine = VectorStoreIndex(nodes, embed_model=LocalEmbedding()).as_query_engine(llm=Talking(), similarity_top_k=1)
+    row = compare(asked(engine).replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db")[0]
+    assert row["tokens"] == 52
+    assert row["evidence_coverage"] > 0
+
+
+def test_concurrent_answers_keep_their_tokens_apart(tmp_path):
+    model = GenericFakeChatModel(
+        messages=iter(
+            AIMessage("x", usage_metadata={"input_tokens": n, "output_tokens": 0, "total_tokens": n})
+            for n in range(1, 99)
+        )
+    )
+    lock = threading.Lock()
+    barrier = threading.Barrier(2, timeout=20)
+
+    def mine(question: str) -> str:
+        barrier.wait()
+        with lock:
+            model.invoke(question)
+        barrier.wait()
+        return "x"
+
+    compare(asked(mine, max_concurrency=2), tmp_path / "r.db")
+    counts = sorted(count for (count,) in rows(tmp_path / "r.db", "SELECT input_tokens FROM replies"))
+    assert counts == list(range(1, len(DATA.questions) + 1))
+
+
+def test_a_plan_runs_nothing_and_says_that_tokens_are_unknown(tmp_path):
+    plan = make_plan(asked(lambda _: pytest.fail("asked")))
+    assert plan.calls == len(DATA.questions)
+    assert f"pipeline:mine: {plan.calls} calls, tokens unknown" in plan.describe()
+    assert plan.money is None
+
+
+def test_calls_can_be_limited_and_money_cannot(tmp_path):
+    results = compare(asked(lambda _: "x", limits=Limits(calls=2)), tmp_path / "r.db")
+    assert results.run is not None
+    assert "the limit of 2 calls is reached" in results.run.outcome
+    with pytest.raises(ExperimentError, match=r"limits.money cannot limit the pipeline 'mine'"):
+        asked(lambda _: "x", limits=Limits(money=1))
+
+
+def test_what_is_no_pipeline_is_refused():
+    def mine(question: str) -> str:
+        return question
+
+    async def slow(question: str) -> str:
+        return question
+
+    for wrong in (None, 7, "tests:mine", str):
+        with pytest.raises(ExperimentError, match="a pipeline must be a function"):
+            Pipeline(wrong, version=1)
+    with pytest.raises(ExperimentError, match="must not be async"):
+        Pipeline(slow, version=1)
+    for version in ("", " ", None, True, 1.5):
+        with pytest.raises(ExperimentError, match="the version of a pipeline must be"):
+            Pipeline(mine, version=version)  # type: ignore[arg-type]
+    data = {"keepers": DATA}
+    with pytest.raises(ExperimentError, match=r'must be a Pipeline, with a version .*Pipeline\(mine, version="1"\)'):
+        Experiment(name="x", data=data, methods={"mine": mine})
+    with pytest.raises(ExperimentError, match="grid is missing"):
+        Experiment(name="x", data=data)
+    with pytest.raises(ExperimentError, match="methods must map names to pipelines"):
+        Experiment(name="x", data=data, methods=[mine])
+
+
+def test_results_of_pipelines_can_be_opened_without_them(tmp_path):
+    compare(asked(lambda _: "x"), tmp_path / "r.db")
+    opened = Results.open(Path(tmp_path / "r.db"))
+    assert opened[0]["method"] == "pipeline:mine"
+    assert next(one.question for one in opened.verdicts()) == "Which setting to deploy?"

@@ -1,0 +1,191 @@
+import math
+import sys
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from oprag import EmbeddingError, ExperimentError, MissingExtraError
+from oprag.compare.stores import STORE_NAMES, Store
+from tests.compare import made_up_stores as made_up
+from tests.compare.made_up_stores import CHUNKS, DIMENSION, Faulty, check_found, cosines, texts_of, vectors_of
+from tests.helpers import run_python
+
+GIVEN = ["in_memory", made_up.plain, made_up.WithoutScores, made_up.cleaned]
+QUESTIONS = vectors_of(5, seed=2)
+
+
+def name_of(given: Any) -> str:
+    return given if isinstance(given, str) else given.__name__
+
+
+def open_store(given: Any, name: str, texts: Any, vectors: Any) -> Store:
+    return Store(given, texts, vectors) if isinstance(given, str) else Store(name, texts, vectors, given)
+
+
+def opened(given: Any, chunks: int = CHUNKS, name: str | None = None) -> Store:
+    return open_store(given, name or name_of(given), texts_of(chunks), vectors_of(chunks))
+
+
+@pytest.fixture(params=GIVEN, ids=name_of)
+def store(request):
+    store = opened(request.param)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("k", [1, 8, 128, CHUNKS, 1_000])
+def test_the_rows_are_those_that_numpy_finds(store, k):
+    for question in QUESTIONS:
+        check_found(store.search(question, k), vectors_of(), question, k)
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=name_of)
+def test_texts_that_cannot_be_written(given):
+    vectors = vectors_of(10, seed=6)[:3]
+    store = open_store(given, "mine", ["half \ud83d of a pair", "nothing \0", ""], vectors)
+    for place, vector in enumerate(vectors):
+        assert store.search(vector, 1)[0][0] == place
+    store.close()
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=name_of)
+def test_what_cannot_be_put_in_or_asked(given):
+    with pytest.raises(EmbeddingError):
+        open_store(given, "mine", ["a"], np.zeros((2, DIMENSION), np.float32))
+    store = opened(given)
+    with pytest.raises(EmbeddingError, match="finite"):
+        store.search(np.full(DIMENSION, np.nan, np.float32), 3)
+    with pytest.raises(EmbeddingError, match="dimension"):
+        store.search(np.ones(3, np.float32), 3)
+    store.close()
+
+
+def test_scores():
+    question = QUESTIONS[0]
+    exact = cosines(vectors_of(), question)
+    for given in ("in_memory", made_up.plain):
+        found = opened(given).search(question, 9)
+        np.testing.assert_allclose([score or 0.0 for _, score in found], exact[[row for row, _ in found]], atol=1e-5)
+    assert {score for _, score in opened(made_up.WithoutScores).search(question, 9)} == {None}
+
+
+@pytest.mark.parametrize("score", [None, "high", math.nan, [0.5]])
+def test_scores_that_are_not_numbers_are_none(score: Any):
+    class Odd(made_up.Plain):
+        def similarity_search_with_score(self, *args: Any, **kwargs: Any) -> Any:
+            return [(found, score) for found, _ in super().similarity_search_with_score(*args, **kwargs)]
+
+    found = opened(Odd).search(QUESTIONS[0], 9)
+    assert [row for row, _ in found] == [row for row, _ in opened("in_memory").search(QUESTIONS[0], 9)]
+    assert {score for _, score in found} == {None}
+
+
+def test_a_large_one_is_put_in_piece_by_piece():
+    vectors = vectors_of(2_345)
+    store = opened(made_up.plain, 2_345)
+    check_found(store.search(vectors[2_344], 30), vectors, vectors[2_344], 30)
+    store.close()
+
+
+def test_stores_are_closed_behind_their_blocks():
+    made_up.closed.clear()
+    store = opened(made_up.cleaned)
+    assert made_up.closed == []
+    store.close()
+    assert made_up.closed == ["langchain"]
+
+
+def test_a_store_that_cannot_be_filled_is_closed():
+    made_up.closed.clear()
+    with pytest.raises(ExperimentError, match="requests the vector of a text that was not added to it: 'CHUNK 0"):
+        opened(made_up.cleaned_changing)
+    assert made_up.closed == ["changing"]
+
+
+def test_a_store_that_is_not_empty():
+    def used(embeddings):
+        store = InMemoryVectorStore(embeddings)
+        store.add_texts(["of another run"], ids=["old"])
+        return store
+
+    store = opened(used, name="used")
+    with pytest.raises(ExperimentError, match=r"'used' returned a text that this experiment did not add.*'old'"):
+        store.search(np.eye(1, DIMENSION, dtype=np.float32)[0], 1_000)
+
+
+class TestFaults:
+    def find(self, fault, k=8):
+        class Store(Faulty):
+            """With this fault."""
+
+        Store.fault = fault
+        return opened(Store, name="faulty").search(QUESTIONS[0], k)
+
+    def test_a_chunk_that_is_found_twice(self):
+        with pytest.raises(ExperimentError, match=r"'faulty' returned chunk \d+ twice"):
+            self.find("twice")
+
+    @pytest.mark.parametrize("fault", ["stranger", "unknown id"])
+    def test_a_document_of_somebody_else(self, fault):
+        with pytest.raises(ExperimentError, match="did not add"):
+            self.find(fault)
+
+    def test_fewer_are_what_it_found(self):
+        assert len(self.find("fewer")) == 4
+
+    def test_more_are_cut_off(self):
+        check_found(self.find("more"), vectors_of(), QUESTIONS[0], 8)
+
+
+class TestRefusals:
+    def test_what_gives_no_store(self):
+        with pytest.raises(ExperimentError, match="the store 'nonsense' must be a LangChain vector store, got"):
+            opened(made_up.nonsense)
+
+    @pytest.mark.parametrize(
+        ("name", "module", "packages"),
+        [
+            ("chroma", "langchain_chroma", "langchain-chroma"),
+            ("faiss", "faiss", "langchain-community faiss-cpu"),
+            ("qdrant", "qdrant_client", "langchain-qdrant"),
+            ("lancedb", "lancedb", "langchain-community lancedb"),
+            ("pinecone", "langchain_pinecone", "langchain-pinecone"),
+        ],
+    )
+    def test_a_package_that_is_missing(self, name, module, packages, monkeypatch):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(MissingExtraError, match=f"the store '{name}' requires .*pip install {packages}"):
+            opened(name)
+
+    def test_what_a_factory_fails_to_import_is_its_own_matter(self):
+        def broken(embeddings):
+            import_module("nothing_of_this_name")
+
+        with pytest.raises(ImportError, match="nothing_of_this_name"):
+            opened(broken)
+
+    def test_without_langchain(self):
+        code = (
+            "import sys; sys.modules['langchain_core'] = None; from oprag.compare.stores import Store\n"
+            "from oprag import MissingExtraError\n"
+            "try: Store('in_memory', ['a'], [[1]])\nexcept MissingExtraError as error: print(error)"
+        )
+        assert (
+            run_python(code).strip()
+            == "the store 'in_memory' requires an optional dependency; install it with: pip install 'oprag[langchain]'"
+        )
+
+
+def test_the_names_that_need_no_function():
+    assert STORE_NAMES == ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb", "pinecone")
+
+
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys; import oprag.compare.stores; "
+        "print([name for name in ('pydantic', 'langchain_core', 'chromadb') if name in sys.modules])"
+    )
+    assert run_python(code).strip() == "[]"
