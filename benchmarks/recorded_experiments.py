@@ -47,6 +47,7 @@ MEANT: dict[str, str] = {
         )
     },
     "*.report.running": "A report is that of a run in progress, too, which has calls in flight.",
+    "*broken": "Stored answers are not verified beyond their types and references.",
     "measured / *": "Answers are measured in this process, once each, and calls are shared.",
     "* / *plan*.measured": "Measuring makes the calls of any other run, so a plan says nothing of it.",
     "* / *answers.*: columns": "Answers have the fields of their questions.",

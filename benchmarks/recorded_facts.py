@@ -202,7 +202,7 @@ class Place:
 
     def ran(self, report: Any) -> Iterator[Fact]:
         """Yield the outcome of a run, and what it spent."""
-        for name in ("outcome", "total", "answered", "failed", "remaining", "broken"):
+        for name in ("outcome", "total", "answered", "failed", "remaining"):
             yield self.fact(f"run: {name}", getattr(report, name))
         for name in ("calls", "tokens", "money"):
             yield self.fact(f"run: spent {name}", getattr(report.spent, name))

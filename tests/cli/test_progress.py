@@ -21,7 +21,6 @@ def now(done, *, failed=0, stopping=""):
         answered=done - failed,
         failed={"TimeoutError": failed} if failed else {},
         remaining=100 - done,
-        broken=0,
         spent=spent,
         running=3,
         seconds=1.0,

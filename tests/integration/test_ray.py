@@ -69,7 +69,7 @@ def test_results_are_those_of_one_process(undisturbed, path, log):
     small = spread(log, seconds=0.01, max_concurrency=5)
     report = run_on_ray(small, path, on_progress=told.append)
     assert report.complete, text_of(report)
-    assert (report.outcome, report.remaining, report.failed, report.broken) == ("complete", 0, {}, 0)
+    assert (report.outcome, report.remaining, report.failed) == ("complete", 0, {})
     assert rows(path, SELECT) == undisturbed[0]
     # Though some calls are needed by several workers.
     assert sorted(call.reply for call in calls(log)) == undisturbed[1]

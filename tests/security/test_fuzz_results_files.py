@@ -82,7 +82,8 @@ def mutate(path, chance):
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA ignore_check_constraints = ON")
         schema = connection.execute("SELECT rowid, sql FROM sqlite_schema").fetchall()
-        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'")
+        loose = "replace(replace(replace(sql, ' NOT NULL', ''), ') STRICT, ', ') '), ') STRICT', ')')"
+        connection.execute(f"UPDATE sqlite_schema SET sql = {loose} WHERE type = 'table'")
         connection.execute("PRAGMA writable_schema = RESET")
         for _ in range(chance.choice([1, 1, 1, 2, 5])):
             with suppress(sqlite3.Error, ValueError, RecursionError):

@@ -242,7 +242,7 @@ def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence
             "cores": list(results.matrix.cores),
             "settings": [setting_as_json(setting) for setting in results.settings],
             "differences": None if pairs is None else [difference_as_json(pair) for pair in pairs],
-            "failures": [asdict(failure) for failure in failures],
+            "failures": [failure._asdict() for failure in failures],
         }
     )
 

@@ -187,8 +187,6 @@ def print_next_steps(name: str, path: Path, report: RunReport) -> None:
     from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
-    if report.broken:
-        print_status(f"{report.broken:,} stored answers failed verification and were regenerated.", "yellow")
     with ResultsReader(path, name) as reader:
         failures = reader.failures()
         notes = reader.notes()

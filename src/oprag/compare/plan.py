@@ -155,7 +155,7 @@ def make_plan(
         resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
-        found = Done(set(), {}, 0) if file is None else file.done(experiment.name)
+        found = Done(set(), {}) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
         cache = file if keep and file is not None and not costly else MemoryCache(file)

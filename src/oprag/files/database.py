@@ -7,8 +7,8 @@ import sqlite3
 import stat
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,9 @@ from oprag.masking import describe
 
 __all__ = ["Database", "Format"]
 
-_MAX_BYTES = 100_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
+_MAX_BYTES = 16_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
 _MAX_QUOTED = 200  # characters of a message of SQLite
 _COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite makes next to a database, and opens
-# States of files whose rows were checked.
-_CHECKED: set[tuple[object, ...]] = set()
-_MAX_CHECKED = 1_000
 
 
 class Format(NamedTuple):
@@ -37,7 +34,7 @@ class Format(NamedTuple):
         schema: The SQL statements that create its tables, separated by semicolons.
         error: The class of its errors.
         advice: What to do about a corrupt file, for messages.
-        fault_of: Checks the rows of a file before anything else reads them; returns what is wrong, or None.
+        checked: Whether to check the pages, types, constraints and foreign keys of a file when it is opened.
         patience: Seconds to wait for another process that writes.
     """
 
@@ -47,7 +44,7 @@ class Format(NamedTuple):
     schema: str
     error: type[OpragError]
     advice: str
-    fault_of: Callable[[sqlite3.Connection], str | None] = lambda _: None
+    checked: bool = False
     patience: float = 60.0
 
 
@@ -83,14 +80,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection for reading."""
-        with self._lock, self._opened("read") as connection:
+        """Yield a connection for reading, which sees one state of the file."""
+        with self._lock, self._opened("read") as connection, _transaction(connection, "DEFERRED"):
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection in a transaction, which is rolled back if the block raises."""
-        with self._lock, self._opened("write") as connection, _transaction(connection):
+        with self._lock, self._opened("write") as connection, _transaction(connection, "IMMEDIATE"):
             yield connection
 
     def close(self) -> None:
@@ -126,7 +123,7 @@ class Database:
                 self._connection = self._connect(purpose)
                 self._belongs_to = self._place()
             yield self._connection
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, sqlite3.DataError) as error:
             missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
             raise self.kind.error(
                 f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
@@ -175,6 +172,7 @@ class Database:
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA foreign_keys = ON")
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -187,7 +185,7 @@ class Database:
         kind = self.kind
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             self._write_ahead(connection)
-            with _transaction(connection):
+            with _transaction(connection, "IMMEDIATE"):
                 # Another process may have created them in the meantime.
                 if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                     for statement in filter(str.strip, kind.schema.split(";")):
@@ -209,11 +207,11 @@ class Database:
             )
         # A view or a trigger could compute forever, or change what is written.
         made = _made(kind.schema)
-        found = _definitions(connection, {name for _, name, *_ in made})
-        if found != made:
-            added = [f"; drop the index {describe(name)}" for what, name, *_ in found - made if what == "index"]
-            raise self.damaged(f"its tables are not those that oprag creates{''.join(added[:1])}")
-        self._check_rows(connection)
+        if _definitions(connection, {name for _, name, *_ in made}) != made:
+            raise self.damaged("its tables are not those that oprag creates")
+        tables = [name for what, name, *_ in made if what == "table"]
+        if kind.checked and (fault := _fault_of(connection, tables)):
+            raise self.damaged(fault)
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Turn on the write-ahead log; retry, because SQLite does not wait for another process that does the same."""
@@ -228,26 +226,17 @@ class Database:
             else:
                 return
 
-    def _check_rows(self, connection: sqlite3.Connection) -> None:
-        """Reject invalid rows; checks once for each state of the file, not whenever it is opened."""
-        state = self._state()
-        if state in _CHECKED:
-            return
-        if fault := self.kind.fault_of(connection):
-            raise self.damaged(fault)
-        if len(_CHECKED) >= _MAX_CHECKED:
-            _CHECKED.clear()
-        _CHECKED.add(state)
 
-    def _state(self) -> tuple[object, ...]:
-        """Return a value that changes with each write to the file."""
-        found: list[object] = [self.kind.application]
-        for path in (self.path, self.path.with_name(f"{self.path.name}-wal")):
-            with suppress(OSError):
-                # Ignore an empty log, which each connection creates and removes.
-                if (about := path.stat()).st_size:
-                    found += [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns]
-        return tuple(found)
+def _fault_of(connection: sqlite3.Connection, tables: Iterable[str]) -> str | None:
+    """Describe a corrupt page, a value of a wrong type, or a reference to a missing row; None if there is none."""
+    # Other tables may have constraints that take forever.
+    for table in tables:
+        (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if found != "ok":
+            return str(found).splitlines()[-1]
+        for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
+            return f"a row of {table} refers to a missing row of {parent}"
+    return None
 
 
 def _short(reason: object) -> str:
@@ -294,8 +283,8 @@ def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> 
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+def _transaction(connection: sqlite3.Connection, kind: str) -> Iterator[None]:
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
         # If this fails, for example on a full disk, roll back so that the next transaction can begin.

@@ -30,6 +30,7 @@ def path(tmp_path_factory):
 
 def changed(path, statement, *values):
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(statement, values)
 
 

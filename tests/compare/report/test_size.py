@@ -39,7 +39,7 @@ def written(path, words, letters=""):
             cell=cell.key,
             question=question.key,
             text=letters + " ".join(generator.choices(WORDS, k=words)),
-            context_tokens=16 * cell.values["k"],
+            context_tokens=16 * int(str(cell.values["k"])),
             scores={name: round(generator.random(), 2) for name in wanted.metrics},
         )
         for cell in resolved.cell_records

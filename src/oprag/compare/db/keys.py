@@ -1,17 +1,16 @@
-"""Keys derived from content, identical for identical work in every process, and digests that detect changes."""
+"""Keys derived from content, identical for identical work in every process."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
 from typing import Any
 
 from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
-__all__ = ["answer_digest", "digest", "document_key", "key_of", "prompt_key"]
+__all__ = ["document_key", "key_of", "prompt_key"]
 
 # Increase when the same cell would be answered differently, so that old answers are not reused.
 _FORMAT = 1
@@ -39,18 +38,6 @@ def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
 def document_key(text: Any) -> str:
     """Key of a document's text or pages."""
     return key_of("document", text if isinstance(text, str) else list(text))
-
-
-def answer_digest(values: Iterable[Any], replies: Iterable[str], scores: Iterable[Sequence[Any]]) -> str:
-    """Digest of an answer: its columns, the keys of its replies, and its scores."""
-    return digest(*values, "calls", *replies, "scores", *chain.from_iterable(scores))
-
-
-def digest(*values: str | float | None) -> str:
-    """Digest of values, to detect changes made after writing."""
-    # Strings are prefixed with their length, so that values with different boundaries cannot collide.
-    parts = [f"{len(value)} {value}" if isinstance(value, str) else repr(value) for value in values]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Reading an experiment from a results file."""
+"""The only reader of whole experiments from a results file."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, reduce
@@ -13,54 +13,55 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic import Json
+
 from oprag.compare.db.records import (
     JUDGED,
     CellRecord,
     ChunkRecord,
     ContextRecord,
+    Described,
     Failure,
+    Hit,
+    Masked,
+    Number,
     QuestionRecord,
     RunRecord,
     Spent,
     StoredAnswer,
+    checked,
+    columns_of,
 )
 from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
-from oprag.masking import describe, shown, without_keys
+from oprag.masking import describe, shown
 
 __all__ = ["SPENDING", "ResultsReader"]
 
 _NAMES, _MAX_NAME_LENGTH = 20, 80  # maximum number and length of names in a message
 
-# Experiments share cells, but may have different questions.
-_ANSWERS = (
-    "FROM answers "
-    "JOIN experiment_cells ON experiment_cells.cell = answers.cell AND experiment_cells.experiment = :experiment "
-    "JOIN experiment_questions ON experiment_questions.question = answers.question "
-    "AND experiment_questions.experiment = experiment_cells.experiment"
-)
-_OF_CELLS = "WHERE answers.cell IN (SELECT value FROM json_each(:cells))"
+SPENDING = "SELECT model, purpose, calls, tokens, money FROM spending WHERE experiment = ? ORDER BY model, purpose"
+"""Spending of an experiment by model and purpose: "answers" or the name of a metric."""
 
-_JUDGED = f"calls.step LIKE '{JUDGED}%'"
-_JUDGE = f"substr(calls.step, {len(JUDGED) + 1})"
-_PURPOSE = f"CASE WHEN {_JUDGED} THEN {_JUDGE} ELSE 'answers' END"
-_OF_RUNS = "JOIN runs ON runs.id = run JOIN experiments ON experiments.id = experiment WHERE experiments.name = :name"
-SPENDING = (
-    "SELECT model, purpose, sum(calls), sum(tokens), sum(money) FROM ("
-    f"SELECT model, {_PURPOSE} AS purpose, 1 AS calls, input_tokens + output_tokens AS tokens, "
-    f"coalesce(money, 0.0) AS money FROM replies AS calls {_OF_RUNS} "
-    f"UNION ALL SELECT model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls AS calls {_OF_RUNS}"
-    ") GROUP BY model, purpose ORDER BY model, purpose"
-)
-"""Model, purpose ("answers" or the name of a metric), calls, tokens and money of the experiment `:name`."""
+# Experiments share cells, but may have different questions. Places are positions in the reader's lists.
+_ANSWERS = """
+    FROM (SELECT cell AS id, row_number() OVER (ORDER BY cell) - 1 AS place
+          FROM experiment_cells WHERE experiment = :experiment) AS cell
+    JOIN answers ON answers.cell = cell.id
+    JOIN (SELECT question AS id, row_number() OVER (ORDER BY question) - 1 AS place
+          FROM experiment_questions WHERE experiment = :experiment) AS asked ON asked.id = answers.question
+"""
+_CHUNK = columns_of(ChunkRecord)
+_CONTEXT = 'key, "index", kept, dropped'
 
 
 class ResultsReader:
     """A snapshot of one experiment in a results file, unaffected by a run in progress.
 
     Answers, scores and contexts refer to their cell and question by position in `cells` and `questions`. The argument
-    `cells` of methods takes such positions, and restricts reading to these cells.
+    `cells` of methods takes such positions, and restricts reading to these cells. All methods raise `ResultsFileError`
+    if a row is invalid.
 
     Args:
         path: The results file.
@@ -89,6 +90,7 @@ class ResultsReader:
         self.path = Path(path)
         self._requested = experiment
         self._stack = ExitStack()
+        self._database = Database(path, RESULTS)
         self._ends: dict[str, Mapping[tuple[str, int | None], int]] = {}
 
     def __enter__(self) -> Self:
@@ -97,9 +99,7 @@ class ResultsReader:
         if not self.path.stat().st_size:  # opening would create the tables
             raise ResultsFileError(f"{self.path} is not a results file: it is empty", self.path)
         with ExitStack() as stack:
-            self._connection = stack.enter_context(Database(self.path, RESULTS).reading())
-            self._connection.execute("BEGIN")
-            stack.callback(_end, self._connection)
+            self._connection = stack.enter_context(self._database.reading())
             self._number, self.name, self.described = self._experiment()
             self._stack = stack.pop_all()
         return self
@@ -112,12 +112,24 @@ class ResultsReader:
     @cached_property
     def cells(self) -> list[CellRecord]:
         """Cells, in the order in which they were stored."""
-        return [*self._cells.values()]
+        axes = ", ".join(f'"{axis}"' for axis in CELL_COLUMNS)
+        rows = self._connection.execute(
+            f"SELECT key, options, identity, {axes} FROM cells JOIN experiment_cells ON cell = id "
+            "WHERE experiment = ? ORDER BY id",
+            [self._number],
+        ).fetchall()
+        records = checked(CellRecord, (row[:3] for row in rows), self._database)
+        return [
+            cell._replace(values={**dict(zip(CELL_COLUMNS, row[3:], strict=True)), **cell.values})
+            for cell, row in zip(records, rows, strict=True)
+        ]
 
     @cached_property
     def questions(self) -> list[QuestionRecord]:
         """Questions, in the order in which they were stored."""
-        return [*self._questions.values()]
+        ours = "SELECT question FROM experiment_questions WHERE experiment = :experiment"
+        query = f"SELECT {columns_of(QuestionRecord)} FROM questions WHERE id IN ({ours}) ORDER BY id"
+        return [*self._read(QuestionRecord, query)]
 
     def answers(self, cells: Collection[int] | None = None, *, longest: int | None = 0) -> Iterator[StoredAnswer]:
         """Yield all answers and failures.
@@ -126,74 +138,59 @@ class ResultsReader:
             cells: Positions of the cells; all by default.
             longest: Maximum characters of each text; None for no limit.
         """
+        columns = (
+            "error, message, notes, route, context, coalesce(substr(text, 1, :longest), ''), "
+            "max(0, coalesce(length(text), 0) - :longest), estimated, calls, input_tokens, output_tokens, "
+            "cached_tokens, embedded_tokens, context_tokens, context_chunks, seconds, cpu_seconds, peak_memory_mib"
+        )
         most = 2**31 - 1 if longest is None else longest  # maximum of substr
-        for cell, question, error, message, notes, route, context, text, length, estimated, *counts in self._of_answers(
-            "error, message, notes, route, contexts.key, substr(text, 1, :longest), length(text), estimated, calls, "
-            "input_tokens, output_tokens, cached_tokens, embedded_tokens, context_tokens, context_chunks, seconds, "
-            "cpu_seconds, peak_memory_mib",
-            cells,
-            "LEFT JOIN contexts ON contexts.id = answers.context",
-            longest=most,
-        ):
-            details = error, message and without_keys(message), _texts(notes), route, context
-            more = max(0, (length or 0) - most)
-            yield StoredAnswer(cell, question, *details, text or "", more, bool(estimated), *counts)
+        return checked(StoredAnswer, self._answer_rows(columns, "", cells, longest=most), self._database)
 
     def scores(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, str, float]]:
         """Yield cell, question, metric and value of each score."""
-        rows: Iterator[Any] = self._of_answers("metric, value", cells, "JOIN scores ON scores.answer = answers.id")
-        return rows
+        rest = "JOIN scores ON scores.answer = answers.id"
+        return checked(tuple[int, int, str, Number], self._answer_rows("metric, value", rest, cells), self._database)
 
     def judgements(self, longest: int) -> Iterator[tuple[int, int, str, str]]:
         """Yield cell, question, name of the judge, and the start of its reply."""
-        columns = f"{_JUDGE}, substr(replies.text, 1, :longest)"
-        rest = f"JOIN calls ON calls.answer = answers.id AND {_JUDGED} JOIN replies ON replies.key = calls.reply"
-        rows: Iterator[Any] = self._of_answers(columns, None, rest, longest=longest)
-        return rows
+        rest = f"JOIN calls ON calls.answer = answers.id AND calls.step LIKE '{JUDGED}%' JOIN replies ON key = reply"
+        columns = f"substr(calls.step, {len(JUDGED) + 1}), substr(replies.text, 1, :longest)"
+        return checked(tuple[int, int, str, str], self._answer_rows(columns, rest, longest=longest), self._database)
 
     def cores(self) -> tuple[str, ...]:
         """Cores that the runs which measured answers could use."""
-        rows = self._of_answers(
-            "json_extract(versions, '$.cores')", None, "JOIN runs ON runs.id = answers.run AND seconds NOT NULL"
-        )
-        return tuple(sorted({cores for _, _, cores in rows if cores}))
+        measured = f"SELECT answers.run {_ANSWERS} WHERE seconds NOT NULL"
+        query = f"SELECT versions FROM runs WHERE id IN ({measured})"
+        found = {versions.get("cores") for (versions,) in self._read(tuple[Json[dict[str, str]]], query)}
+        return tuple(sorted(cores for cores in found if cores))
 
     def contexts(self, cells: Collection[int] | None = None) -> Iterator[tuple[int, int, ContextRecord, int]]:
         """Yield cell, question and context of each answer that has one, and the number of chunks in its index."""
-        for cell, question, chunks, *context in self._of_answers(
-            "indexes.chunks, contexts.key, indexes.key, kept, dropped",
-            cells,
-            'JOIN contexts ON contexts.id = answers.context JOIN indexes ON indexes.id = contexts."index"',
-        ):
-            yield cell, question, _context(*context), chunks
+        chunks = '(SELECT count(*) FROM chunks WHERE chunks."index" = contexts."index")'
+        rest = "JOIN contexts ON key = context"
+        for cell, question, count, *context in self._answer_rows(f"{chunks}, {_CONTEXT}", rest, cells):
+            (record,) = checked(ContextRecord, [context], self._database)
+            yield cell, question, record, count
 
     def context(self, key: str) -> ContextRecord:
         """Read the context with this key (`StoredAnswer.context`)."""
-        row = self._connection.execute(
-            'SELECT contexts.key, indexes.key, kept, dropped FROM contexts JOIN indexes ON indexes.id = "index" '
-            "WHERE contexts.key = ?",
-            [key],
-        ).fetchone()
-        return _context(*row)
+        (context,) = self._read(ContextRecord, f"SELECT {_CONTEXT} FROM contexts WHERE key = :key", key=key)
+        return context  # type: ignore[no-any-return]
 
     def pieces(self, index: str, rows: Collection[int]) -> dict[int, ChunkRecord]:
         """Chunks of an index, by row."""
-        found = self._connection.execute(
-            'SELECT row, document, page, start, "end", chunks.tokens FROM json_each(?) JOIN chunks '
-            'ON chunks."index" = (SELECT id FROM indexes WHERE key = ?) AND chunks.row = json_each.value',
-            [json.dumps(sorted(set(rows))), index],
-        )
-        return {row: ChunkRecord(*piece) for row, *piece in found}
+        source = 'chunks JOIN json_each(:rows) ON row = value WHERE "index" = :index ORDER BY row'
+        values = {"rows": json.dumps(sorted(set(rows))), "index": index}
+        numbers = [row for (row,) in self._connection.execute(f"SELECT row FROM {source}", values)]
+        return dict(zip(numbers, self._read(ChunkRecord, f"SELECT {_CHUNK} FROM {source}", **values), strict=True))
 
     def document_ends(self, index: str) -> Mapping[tuple[str, int | None], int]:
         """End offset of the last chunk of each document of an index, or of each page."""
         if index not in self._ends:
-            rows = self._connection.execute(
-                'SELECT document, page, max("end") FROM chunks WHERE "index" = (SELECT id FROM indexes WHERE key = ?) '
-                "GROUP BY document, page",
-                [index],
-            )
-            self._ends[index] = {(document, page): end for document, page, end in rows}
+            last = f'SELECT {_CHUNK}, max("end") FROM chunks WHERE "index" = ? GROUP BY document, page'
+            rows = (row[:-1] for row in self._connection.execute(last, [index]))
+            found = checked(ChunkRecord, rows, self._database)
+            self._ends[index] = {(chunk.document, chunk.page): chunk.end for chunk in found}
         return self._ends[index]
 
     def retrieved(self, index: str, question: str, search: str, store: str, depth: int | None) -> Sequence[int]:
@@ -206,29 +203,32 @@ class ResultsReader:
             store: The store that found the nearest vectors.
             depth: Requested number of chunks; None for all.
         """
-        # The exact index is searched once, at the largest depth of a grid; smaller contexts use the first of these
-        # hits.
-        matches = [
-            (found, embedder, key)
-            for key, embedder, found in self._retrievals.get((index, question, search, store), ())
-            if found == depth or (store == "index" and depth is not None and found is not None and found > depth)
-        ]
-        if len({embedder for _, embedder, _ in matches}) != 1:
-            return ()
-        _, _, key = min(matches, key=lambda one: one[0] or 0)
-        ((hits,),) = self._connection.execute("SELECT hits FROM retrievals WHERE key = ?", [key])
-        return [row for row, _ in json.loads(hits)][:depth]
+        # The exact index is searched once, at the largest depth of a grid; smaller contexts use its first hits.
+        query = (
+            'SELECT embedder, hits FROM retrievals WHERE "index" = :index AND question = :question '
+            "AND search = :search AND store = :store "
+            "AND (depth IS :depth OR (store = 'index' AND depth > :depth)) ORDER BY depth"
+        )
+        values = {"index": index, "question": question, "search": search, "store": store, "depth": depth}
+        found = [*self._read(tuple[str | None, Json[list[Hit]]], query, **values)]
+        return [hit.row for hit in found[0][1][:depth]] if len({embedder for embedder, _ in found}) == 1 else ()
 
     def failures(self) -> list[Failure]:
-        """Errors of failed questions, most frequent first."""
-        return self._failures(f"{_ANSWERS} WHERE status = 'failed'")
+        """Errors of failed questions with their most frequent message, most frequent first."""
+        query = (
+            f"SELECT error, coalesce(message, ''), count(*) {_ANSWERS} WHERE status = 'failed' "
+            "GROUP BY error, message ORDER BY count(*) DESC, error, message"
+        )
+        found: dict[str, Failure] = {}
+        for one in self._read(Failure, query):
+            known = found.get(one.error)
+            found[one.error] = one if known is None else known._replace(count=known.count + one.count)
+        return sorted(found.values(), key=lambda one: -one.count)
 
     def notes(self) -> Counter[str]:
         """Number of answers with each note."""
-        rows = self._connection.execute(
-            f"SELECT notes {_ANSWERS} WHERE status = 'answered' AND notes <> '[]'", {"experiment": self._number}
-        )
-        return Counter(note for (notes,) in rows for note in set(_texts(notes)))
+        query = f"SELECT notes {_ANSWERS} WHERE status = 'answered' AND notes <> '[]'"
+        return Counter(note for (notes,) in self._read(tuple[Json[frozenset[Masked]]], query) for note in notes)
 
     def spent(self) -> Spent:
         """Calls, tokens and money spent on models in all runs of the experiment."""
@@ -236,34 +236,18 @@ class ResultsReader:
 
     def spending(self) -> dict[tuple[str, str], Spent]:
         """Calls, tokens and money by model identity and purpose: "answers", or the name of a metric."""
-        rows = self._connection.execute(SPENDING, {"name": self.name})
+        rows = self._connection.execute(SPENDING, [self.name])
         return {(model, purpose): Spent(*spent) for model, purpose, *spent in rows}
 
     def runs(self) -> list[RunRecord]:
         """Runs, latest first."""
-        rows = self._connection.execute(
-            "SELECT started, ended, outcome, versions FROM runs WHERE experiment = ? ORDER BY id DESC", [self._number]
-        )
-        return [
-            RunRecord(started, ended, outcome and without_keys(outcome), json.loads(versions))
-            for started, ended, outcome, versions in rows
-        ]
-
-    def _failures(self, source: str) -> list[Failure]:
-        """Failures by error class, each with its most frequent message."""
-        counts: Counter[str] = Counter()
-        messages: dict[str, str] = {}
-        for error, message, count in self._connection.execute(
-            f"SELECT error, message, count(*) {source} GROUP BY error, message ORDER BY count(*) DESC, error, message",
-            {"experiment": self._number},
-        ):
-            counts[error] += count
-            messages.setdefault(error, without_keys(message or ""))
-        return [Failure(error, messages[error], count) for error, count in counts.most_common()]
+        query = f"SELECT {columns_of(RunRecord)} FROM runs WHERE experiment = :experiment ORDER BY id DESC"
+        return [*self._read(RunRecord, query)]
 
     def _experiment(self) -> tuple[int, str, Mapping[str, Any]]:
         name = self._requested
-        rows = self._connection.execute("SELECT id, name, described FROM experiments ORDER BY id").fetchall()
+        query = "SELECT id, name, described FROM experiments ORDER BY id"
+        rows = [*checked(tuple[int, str, Json[Described]], self._connection.execute(query), self._database)]
         found = [row for row in rows if name is None or row[1] == name]
         if len(found) != 1:
             what = "no experiment" if name is None else f"no experiment {describe(name)}"
@@ -272,80 +256,19 @@ class ResultsReader:
             hint = "specify one of" if found else "available experiments"
             known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
             raise ExperimentError(f"{self.path} has {what}{known}", name)
-        number, name, described = found[0]
-        return int(number), str(name), json.loads(described)
+        return found[0]  # type: ignore[no-any-return]
 
-    @cached_property
-    def _cells(self) -> Mapping[int, CellRecord]:
-        """Cells by database id."""
-        columns = ", ".join(f'"{column}"' for column in CELL_COLUMNS)
-        rows = self._connection.execute(
-            f"SELECT cells.id, key, identity, options, {columns} FROM cells JOIN experiment_cells ON cell = cells.id "
-            "WHERE experiment = ? ORDER BY cells.id",
-            [self._number],
-        )
-        return {
-            number: CellRecord(
-                key, dict(zip(CELL_COLUMNS, values, strict=True)) | json.loads(options), json.loads(identity)
-            )
-            for number, key, identity, options, *values in rows
-        }
+    def _read(self, kind: Any, query: str, **values: Any) -> Iterator[Any]:
+        """Yield the rows of a query, checked."""
+        rows = self._connection.execute(query, {"experiment": self._number, **values})
+        return checked(kind, rows, self._database)
 
-    @cached_property
-    def _questions(self) -> Mapping[int, QuestionRecord]:
-        """Questions by database id."""
-        rows = self._connection.execute(
-            "SELECT id, key, data, name, questions.question, answers, choices, right_choice, evidence, documents, "
-            "about FROM questions JOIN experiment_questions AS ours ON ours.question = questions.id "
-            "WHERE ours.experiment = ? ORDER BY id",
-            [self._number],
-        )
-        return {
-            number: QuestionRecord._make((*texts, *map(json.loads, two), right, *map(json.loads, three)))
-            for number, texts, two, right, three in ((row[0], row[1:5], row[5:7], row[7], row[8:]) for row in rows)
-        }
-
-    @cached_property
-    def _places(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """Positions of cells and of questions, by database id."""
-        cells, questions = ({number: place for place, number in enumerate(of)} for of in (self._cells, self._questions))
-        return cells, questions
-
-    @cached_property
-    def _retrievals(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str | None, int | None]]]:
-        """Key, embedder and depth of each search, by index, question, kind of search and store."""
-        found: dict[tuple[str, ...], list[tuple[str, str | None, int | None]]] = defaultdict(list)
-        for key, embedder, depth, *place in self._connection.execute(
-            "SELECT retrievals.key, embedder, depth, indexes.key, question, search, store FROM retrievals "
-            'JOIN indexes ON indexes.id = "index"'
-        ):
-            found[tuple(place)].append((key, embedder, depth))
-        return found
-
-    def _of_answers(
-        self, columns: str, cells: Collection[int] | None, rest: str = "", **values: Any
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the positions of cell and question of each answer, and the given columns."""
-        of_cells, of_questions = self._places
-        values["experiment"] = self._number
+    def _answer_rows(
+        self, columns: str, rest: str, cells: Collection[int] | None = None, **values: Any
+    ) -> sqlite3.Cursor:
+        """Rows with the positions of cell and question of each answer, and the given columns."""
         if cells is not None:
-            numbers = [*of_cells]
-            values["cells"] = json.dumps([numbers[place] for place in cells])
-            rest = f"{rest} {_OF_CELLS}"
-        order = "ORDER BY answers.cell, answers.question"
-        query = f"SELECT answers.cell, answers.question, {columns} {_ANSWERS} {rest} {order}"
-        for cell, question, *found in self._connection.execute(query, values):
-            yield of_cells[cell], of_questions[question], *found
-
-
-def _end(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def _texts(notes: str) -> tuple[str, ...]:
-    return tuple(map(without_keys, json.loads(notes))) if notes != "[]" else ()
-
-
-def _context(key: str, index: str, kept: str, dropped: str) -> ContextRecord:
-    return ContextRecord(key, index, [tuple(row) for row in json.loads(kept)], json.loads(dropped))
+            values["cells"] = json.dumps([*cells])
+            rest = f"{rest} WHERE cell.place IN (SELECT value FROM json_each(:cells))"
+        query = f"SELECT cell.place, asked.place, {columns} {_ANSWERS} {rest} ORDER BY cell.place, asked.place"
+        return self._connection.execute(query, {"experiment": self._number, **values})

@@ -1,14 +1,19 @@
-"""Rows of a results file as plain values that can be pickled."""
+"""Rows of a results file as plain values that can be pickled; pydantic checks them as they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
+from oprag.files.database import Database
+from oprag.masking import without_keys
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
@@ -17,6 +22,7 @@ __all__ = [
     "CellRecord",
     "ChunkRecord",
     "ContextRecord",
+    "Described",
     "Done",
     "FailedCall",
     "Failure",
@@ -30,10 +36,45 @@ __all__ = [
     "Spent",
     "StoredAnswer",
     "VectorRecord",
+    "checked",
+    "columns_of",
 ]
 
 JUDGED = "metric:"
 """Prefix of the step of a judge's call; the name of the judge follows."""
+
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15)]
+Plain = bool | int | Number | str | list[str] | None  # a list has several metadata keys
+Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may contain secrets in messages
+
+
+def checked(kind: Any, rows: Iterable[Any], database: Database) -> Iterator[Any]:
+    """Yield rows as values of a type, checked as they are read.
+
+    Raises:
+        ResultsFileError: A value does not have the type of its field.
+    """
+    validate = _adapter(kind).validate_python
+    try:
+        for row in rows:
+            yield validate(row)
+    except ValidationError as error:
+        # The error itself quotes values, which may be long or secret.
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place, fields = first["loc"][0], getattr(kind, "_fields", ())
+        name = fields[place] if isinstance(place, int) and fields else "value"
+        raise database.damaged(f"invalid {name}: {first['msg']}") from None
+
+
+def columns_of(kind: Any) -> str:
+    """Columns of a record whose fields are named like them, as SQL."""
+    return ", ".join(f'"{name}"' for name in kind._fields)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True)
@@ -63,7 +104,7 @@ class Reply(NamedTuple):
     model: str  # its identity
     step: str  # step of the method that made the call first
     text: str
-    usage: Usage
+    usage: Json[Usage]
     finish_reason: str | None
     seconds: float  # wall time; other calls may run at the same time
     money: float | None = None  # None without a price
@@ -89,44 +130,42 @@ class ChunkRecord(NamedTuple):
     """A chunk of an index; its row is its position in the list."""
 
     document: str
-    page: int | None  # from 1 if the document has pages; offsets are then relative to the page
-    start: int
-    end: int  # exclusive
-    tokens: int  # counted by the tokenizer of the index
+    page: Annotated[int, Field(ge=1)] | None  # if the document has pages; offsets are then relative to the page
+    start: Count
+    end: Count  # exclusive
+    tokens: Count  # counted by the tokenizer of the index
 
 
-@dataclass(frozen=True)
-class IndexRecord:
+class IndexRecord(NamedTuple):
     """Documents and the chunks they were split into."""
 
     key: str
-    documents: Sequence[str]
+    documents: Json[Sequence[str]]
     splitter: str
     chunk_size: int  # tokens or words, in the same unit as the overlap
     chunk_overlap: int
     tokenizer: str
-    pieces: Sequence[ChunkRecord] = field(repr=False)
+    pieces: Json[Sequence[ChunkRecord]]
 
 
 class Hit(NamedTuple):
     """A chunk returned by a search, with the score of the retriever or the store."""
 
-    row: int
-    score: float | None
+    row: Count
+    score: Number | None
 
 
-@dataclass(frozen=True)
-class Retrieval:
+class Retrieval(NamedTuple):
     """Result of a search for a question."""
 
     key: str
-    index: str  # key of the index
+    index: str  # type: ignore[assignment]  # key of the index; hides a method of tuples
     embedder: str | None  # its identity; None if nothing was embedded
     search: str  # how chunks were ranked
     store: str  # the store that found the nearest vectors
     question: str
     depth: int | None  # requested number of chunks; None for all
-    hits: Sequence[Hit] = field(repr=False)  # best first
+    hits: Json[Sequence[Hit]]  # best first
 
 
 class VectorRecord(NamedTuple):
@@ -145,12 +184,26 @@ class VectorRecord(NamedTuple):
 # Experiments and their answers
 
 
+@with_config(ConfigDict(extra="allow"))
+class Described(TypedDict, total=False):
+    """Description of an experiment, with what the analysis relies on."""
+
+    grid: list[dict[str, list[Plain]]]
+    data: dict[str, Count]
+    models: dict[str, str]
+    embedders: dict[str, str]
+    identities: dict[str, str]
+    metrics: list[str]
+    score_embedder: str | None
+    count_tokens: str
+
+
 class CellRecord(NamedTuple):
     """A cell of an experiment."""
 
     key: str
-    values: Mapping[str, Any]  # values of all axes with a column, and of other axes if not the default
-    identity: Mapping[str, Any]  # of its embedder, its model, and everything else its answers depend on
+    values: Json[Mapping[str, Plain]]  # values of all axes with a column, and of other axes if not the default
+    identity: Json[Mapping[str, Any]]  # of its embedder, its model, and everything else its answers depend on
 
 
 class QuestionRecord(NamedTuple):
@@ -160,12 +213,12 @@ class QuestionRecord(NamedTuple):
     data: str
     name: str
     question: str
-    answers: Sequence[str]
-    choices: Sequence[str]
-    right_choice: int | None
-    evidence: Sequence[tuple[str, int, int]]
-    documents: Sequence[str]
-    about: Mapping[str, Any]
+    answers: Json[Sequence[str]]
+    choices: Json[Sequence[str]]
+    right_choice: Count | None
+    evidence: Json[Sequence[tuple[str, Count, Count]]]
+    documents: Json[Sequence[str]]
+    about: Json[Mapping[str, Any]]
 
 
 class ContextRecord(NamedTuple):
@@ -173,8 +226,8 @@ class ContextRecord(NamedTuple):
 
     key: str
     index_key: str
-    kept: Sequence[tuple[int, int, float | None]]  # row, rank, and cosine if known, in the order of the context
-    dropped: Mapping[str, int]  # number of chunks by reason
+    kept: Json[Sequence[tuple[Count, Count, Number | None]]]  # row, rank, and cosine if known, in context order
+    dropped: Json[Mapping[str, Count]]  # number of chunks by reason
 
 
 class Measurement(NamedTuple):
@@ -213,35 +266,31 @@ class Done(NamedTuple):
 
     answered: set[tuple[str, str]]
     failed: dict[tuple[str, str], str]  # with the error class
-    broken: int  # answers that were changed, or whose replies are missing or were changed
-
-
-# Records returned by a reader; cells and questions are positions in its lists
 
 
 class StoredAnswer(NamedTuple):
     """An answer or a failure; calls and tokens are counted as if none were shared with other cells."""
 
-    cell: int
+    cell: int  # position in the reader's cells; `question` is a position too
     question: int
     error: str | None  # error class; None for an answer
-    message: str | None
-    notes: tuple[str, ...]
+    message: Masked | None
+    notes: Json[tuple[Masked, ...]]
     route: str | None
     context: str | None  # key of the context
     text: str  # up to the requested length
     more: int  # number of characters cut off
     estimated: bool  # whether any token count is an estimate
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    embedded_tokens: int
-    context_tokens: int | None
-    context_chunks: int | None
-    seconds: float | None  # as in `Measurement`; None if the answer was not measured
-    cpu_seconds: float | None
-    peak_memory_mib: float | None
+    calls: Count
+    input_tokens: Count
+    output_tokens: Count
+    cached_tokens: Count
+    embedded_tokens: Count
+    context_tokens: Count | None
+    context_chunks: Count | None
+    seconds: Number | None  # as in `Measurement`; None if the answer was not measured
+    cpu_seconds: Number | None
+    peak_memory_mib: Number | None
 
     @property
     def failed(self) -> bool:
@@ -249,13 +298,12 @@ class StoredAnswer(NamedTuple):
         return self.error is not None
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """Failed questions with the same error class: its most frequent message, and their number."""
 
     error: str
-    message: str
-    count: int
+    message: Masked
+    count: int  # type: ignore[assignment]  # hides a method of tuples
 
 
 class RunRecord(NamedTuple):
@@ -263,5 +311,5 @@ class RunRecord(NamedTuple):
 
     started: str
     ended: str | None  # None if it was killed or is in progress
-    outcome: str | None
-    versions: Mapping[str, str]
+    outcome: Masked | None
+    versions: Json[Mapping[str, str]]

@@ -1,36 +1,39 @@
-"""Writing a results file, and reading cached work from it."""
+"""The only writer of a results file, and the reader of cached work."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from pydantic import Json
 
 from oprag.compare.db.cache import Record
-from oprag.compare.db.keys import answer_digest, digest
 from oprag.compare.db.reader import SPENDING
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
     ChunkRecord,
+    Described,
     Done,
     FailedCall,
-    Hit,
     IndexRecord,
     QuestionRecord,
     Reply,
     Retrieval,
     Spent,
     VectorRecord,
+    checked,
+    columns_of,
 )
-from oprag.compare.db.schema import CELL_COLUMNS, RESULTS, TABLES
+from oprag.compare.db.schema import CELL_COLUMNS, RESULTS
 from oprag.compare.db.text import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
@@ -39,23 +42,21 @@ from oprag.methods.model_calls import Usage
 
 __all__ = ["ResultsFile"]
 
-_MASKED = {name: {column.name for column in table.columns if column.masked} for name, table in TABLES.items()}
-_NUMBERS = frozenset((int, float, type(None)))
-# Columns covered by a digest, in this order; the digest of an answer also covers its replies and scores.
-_REPLY = ("key", "text", *Usage._fields, "finish_reason")
-_ANSWER = (
-    *("status", "text", "error", "message", "notes", "route", "calls"),
-    *Usage._fields,
-    *("embedded_tokens", "context_tokens", "context_embedder_tokens", "context_chunks", "context"),
-)
 _OF_KEYS = "IN (SELECT value FROM json_each(?))"
+_READ: Mapping[type, str] = {
+    Reply: f"SELECT key, model, step, text, json_array({', '.join(Usage._fields)}), finish_reason, seconds, money "
+    "FROM replies",
+    IndexRecord: "SELECT key, documents, splitter, chunk_size, chunk_overlap, tokenizer, '[]' FROM indexes",
+    Retrieval: f"SELECT {columns_of(Retrieval)} FROM retrievals",
+}
+_CHUNKS = f'SELECT {columns_of(ChunkRecord)} FROM chunks WHERE "index" = ? ORDER BY row'
 
 
 class ResultsFile:
     """A results file, an SQLite database that also serves as a `WorkCache`.
 
     Once a method returns, its writes survive a crash of the process. Threads may share the object, and processes the
-    file.
+    file. All methods raise `ResultsFileError` if the file cannot be read or written, or has an invalid row.
 
     Args:
         path: The file; created by the first write.
@@ -70,19 +71,6 @@ class ResultsFile:
         self.path = self._database.path
         self.run = 0
 
-    def check(self) -> None:
-        """Check the integrity of the whole file.
-
-        Raises:
-            ResultsFileError: It is corrupt, or is not a results file.
-        """
-        if not self.path.exists():
-            return
-        with self._database.reading() as connection:
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise self._database.damaged(str(found))
-
     def close(self) -> None:
         """Close the file; the next use reopens it."""
         self._database.close()
@@ -95,68 +83,38 @@ class ResultsFile:
         questions: Sequence[QuestionRecord],
         versions: Mapping[str, str],
     ) -> None:
-        """Start a run: write its experiment, cells and questions.
-
-        Args:
-            experiment: Name of the experiment.
-            described: Description of the experiment, as JSON values.
-            cells: Cells of the experiment.
-            questions: Questions of the experiment.
-            versions: Versions of the software.
-
-        Raises:
-            ResultsFileError: The file cannot be written.
-        """
+        """Start a run: write its experiment, cells and questions, and the versions of the software."""
         with self._database.writing() as connection:
-            _insert(
-                connection,
-                "experiments",
-                [{"name": experiment, "described": described}],
-                rest="ON CONFLICT (name) DO UPDATE SET described = excluded.described",
-            )
+            rest = "ON CONFLICT (name) DO UPDATE SET described = excluded.described"
+            _insert(connection, "experiments", [{"name": experiment, "described": described}], rest)
             (number,) = connection.execute("SELECT id FROM experiments WHERE name = ?", [experiment]).fetchone()
-            _insert(connection, "cells", map(_cell_row, cells), verb="INSERT OR IGNORE")
+            _insert(connection, "cells", map(_cell_row, cells), "ON CONFLICT (key) DO NOTHING")
             # `about` does not affect answers, so it is not part of the key and can be updated.
-            _insert(
-                connection,
-                "questions",
-                (question._asdict() for question in questions),
-                rest="ON CONFLICT (key) DO UPDATE SET about = excluded.about",
-            )
+            rest = "ON CONFLICT (key) DO UPDATE SET about = excluded.about"
+            _insert(connection, "questions", (question._asdict() for question in questions), rest)
             records: Mapping[str, Sequence[CellRecord | QuestionRecord]] = {"cell": cells, "question": questions}
             for what, records_of in records.items():
                 connection.execute(f"DELETE FROM experiment_{what}s WHERE experiment = ?", [number])
-                rows = ({"experiment": number, what: record.key} for record in records_of)
-                _insert(connection, f"experiment_{what}s", rows, found={what: f"{what}s"}, verb="INSERT OR IGNORE")
+                connection.execute(
+                    f"INSERT INTO experiment_{what}s SELECT ?, id FROM {what}s WHERE key {_OF_KEYS}",
+                    [number, json.dumps([record.key for record in records_of])],
+                )
             _insert(connection, "runs", [{"experiment": number, "started": _now(), "versions": versions}])
             self.run = _last_id(connection)
 
     def end(self, outcome: str) -> None:
-        """Write how the run ended.
-
-        Args:
-            outcome: "complete", "interrupted", or the reason why it stopped.
-        """
-        with self._database.writing() as connection:
+        """Write how the run ended: "complete", "interrupted", or the reason why it stopped."""
+        with self._writing() as connection:
             connection.execute(
                 "UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", [_now(), safe_text(outcome), self.run]
             )
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """Read stored records that are unchanged.
-
-        Args:
-            kind: The class of the records.
-            keys: Keys of the records.
-
-        Returns:
-            The record of each key; None for a missing one.
-        """
+        """The record of each key; None for a missing one."""
         if not self.path.exists():
             return [None] * len(keys)
         with self._database.reading() as connection:
-            read: Any = _READERS[kind]
-            found: Mapping[Any, Any] = {one.key: one for one in read(connection, keys)}
+            found: Mapping[Any, Any] = {one.key: one for one in self._read(connection, kind, keys)}
         return [found.get(key) for key in keys]
 
     def put(self, records: Sequence[Record]) -> list[Record]:
@@ -174,108 +132,99 @@ class ResultsFile:
         given: list[Any] = list(records)
         if not given:
             return []
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             match given[0]:
                 case Reply():
-                    return self._write_replies(connection, given)
+                    rows = (self._of_run({**reply._asdict(), **reply.usage._asdict()}) for reply in given)
+                    _insert(connection, "replies", rows, "ON CONFLICT (key) DO NOTHING", without=("usage",))
+                    stored = {reply.key: reply for reply in self._read(connection, Reply, [one.key for one in given])}
+                    return [stored[reply.key] for reply in given]
                 case FailedCall():
-                    calls = (call._asdict() | {"run": self.run, "at": _now()} for call in given)
-                    _insert(connection, "failed_calls", calls)
+                    rows = (self._of_run({**one._asdict(), "message": safe_text(one.message)}) for one in given)
+                    _insert(connection, "failed_calls", rows)
                 case IndexRecord():
                     for index in given:
                         _write_index(connection, index)
                 case Retrieval():
-                    found = {"index": "indexes"}
-                    _insert(connection, "retrievals", map(vars, given), found=found, verb="INSERT OR REPLACE")
+                    _insert(connection, "retrievals", (one._asdict() for one in given), "ON CONFLICT (key) DO NOTHING")
                 case VectorRecord():
                     self._write_vectors(connection, given)
         return given
 
     def put_answers(self, answers: Sequence[AnswerRecord]) -> None:
-        """Write answers with their contexts, calls and scores, replacing earlier answers and failures.
-
-        Args:
-            answers: The answers.
-
-        Raises:
-            ResultsFileError: The file was replaced since the run started, or cannot be written.
-        """
-        if answers:
-            with self._database.writing() as connection:
-                self._check_run(connection)
-                for answer in answers:
-                    self._write_answer(connection, answer)
+        """Write answers with their contexts, calls and scores, replacing earlier answers and failures."""
+        with self._writing() as connection:
+            for answer in answers:
+                self._write_answer(connection, answer)
 
     def done(self, experiment: str) -> Done:
-        """Find the stored answers of an experiment, each verified against its replies.
-
-        Args:
-            experiment: Name of the experiment.
-        """
-        result, broken = Done(set(), {}, 0), 0
-        if not self.path.exists():
-            return result
-        columns = ", ".join(f"answers.{column}" for column in _ANSWER)
-        with self._database.reading() as connection:
-            answers = connection.execute(
-                f"SELECT answers.id, cells.key, questions.key, answers.digest, {columns} "
-                "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
-                "JOIN experiment_cells ON experiment_cells.cell = cells.id "
-                "JOIN experiment_questions ON experiment_questions.question = questions.id "
-                "AND experiment_questions.experiment = experiment_cells.experiment "
-                "JOIN experiments ON experiments.id = experiment_cells.experiment WHERE experiments.name = ? "
-                "ORDER BY answers.id",
-                [experiment],
-            )
-            good = {
-                checked[0]
-                for *checked, check in connection.execute(f"SELECT {', '.join(_REPLY)}, digest FROM replies")
-                if digest(*checked) == check
-            }
-            for number, cell, question, check, *values in answers:
-                replies = [
-                    reply
-                    for (reply,) in connection.execute(
-                        "SELECT reply FROM calls WHERE answer = ? ORDER BY number", [number]
-                    )
-                ]
-                scores = connection.execute(
-                    "SELECT metric, value FROM scores WHERE answer = ? ORDER BY metric", [number]
-                )
-                if check != answer_digest(values, replies, scores):
-                    broken += 1
-                elif values[0] == "failed":
-                    result.failed[cell, question] = values[2]
-                elif good.issuperset(replies):
-                    result.answered.add((cell, question))
-                else:
-                    broken += 1
-        return result._replace(broken=broken)
+        """The stored answers of an experiment."""
+        query = (
+            "SELECT cells.key, questions.key, error FROM answers JOIN cells ON cells.id = answers.cell "
+            "JOIN questions ON questions.id = answers.question JOIN experiments ON experiments.name = ? "
+            "JOIN experiment_cells AS c ON c.cell = cells.id AND c.experiment = experiments.id "
+            "JOIN experiment_questions AS q ON q.question = questions.id AND q.experiment = experiments.id "
+            "ORDER BY answers.id"
+        )
+        rows = self._rows(tuple[str, str, str | None], query, [experiment])
+        return Done(
+            {(cell, question) for cell, question, error in rows if error is None},
+            {(cell, question): error for cell, question, error in rows if error is not None},
+        )
 
     def spent(self, experiment: str) -> Spent:
-        """Calls, tokens and money spent on models in all runs of an experiment.
-
-        Args:
-            experiment: Name of the experiment.
-        """
-        rows = self._rows(SPENDING, {"name": experiment})
+        """Calls, tokens and money spent on models in all runs of an experiment."""
+        rows = self._rows(tuple[str, str, int, int, float], SPENDING, [experiment])
         return reduce(Spent.plus, (Spent(*spent) for _, _, *spent in rows), Spent())
 
     def identities(self) -> dict[str, str]:
         """Identity of each model and embedder that was opened in any run, by the hash of its specification."""
-        rows = self._rows("SELECT described FROM experiments ORDER BY id")
-        return {
-            spec_hash: identity
-            for (text,) in rows
-            for spec_hash, identity in json.loads(text).get("identities", {}).items()
-        }
+        rows = self._rows(tuple[Json[Described]], "SELECT described FROM experiments ORDER BY id")
+        return {spec: identity for (described,) in rows for spec, identity in described.get("identities", {}).items()}
 
-    def _rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[Any]:
+    def _rows(self, kind: Any, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of a query; empty if the file is missing."""
         if not self.path.exists():
             return []
         with self._database.reading() as connection:
-            return connection.execute(query, values or {}).fetchall()
+            return [*checked(kind, connection.execute(query, values), self._database)]
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection in a transaction.
+
+        Raises:
+            ResultsFileError: The file no longer has the run in progress.
+        """
+        with self._database.writing() as connection:
+            if self.run and not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self.run]).fetchone():
+                raise ResultsFileError(
+                    f"the results file {self.path} was deleted or replaced during the run; start the run again",
+                    self.path,
+                )
+            yield connection
+
+    def _read(self, connection: sqlite3.Connection, kind: type, keys: Sequence[Any]) -> Iterator[Any]:
+        """Yield the stored records of one kind."""
+        if kind is VectorRecord:
+            for name in dict.fromkeys(embedder for embedder, _ in keys):
+                hashes = [hashed for embedder, hashed in keys if embedder == name]
+                vectors = read_vectors(connection, name, hashes)
+                for hashed, vector in zip(hashes, vectors, strict=True):
+                    if vector is not None:
+                        yield VectorRecord(name, hashed, vector)
+            return
+        for record in checked(
+            kind, connection.execute(f"{_READ[kind]} WHERE key {_OF_KEYS}", [json.dumps(keys)]), self._database
+        ):
+            if kind is IndexRecord:
+                chunks = connection.execute(_CHUNKS, [record.key])
+                yield record._replace(pieces=[*checked(ChunkRecord, chunks, self._database)])
+            else:
+                yield record
+
+    def _of_run(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, "run": self.run, "at": _now()}
 
     def _write_vectors(self, connection: sqlite3.Connection, records: Sequence[VectorRecord]) -> None:
         name, vectors = records[0].embedder, np.stack([record.vector for record in records])
@@ -287,126 +236,48 @@ class ResultsFile:
                 self.path,
             )
 
-    def _write_replies(self, connection: sqlite3.Connection, replies: Sequence[Reply]) -> list[Any]:
-        """Write replies unless another process wrote them first; return the stored replies."""
-        rows = {reply.key: self._reply_row(reply) for reply in replies}
-        written = _insert(connection, "replies", rows.values(), rest="ON CONFLICT (key) DO NOTHING")
-        if written == len(replies):
-            return list(replies)
-        stored = {reply.key: reply for reply in _read_replies(connection, list(rows))}
-        # A stored reply that was not returned fails its digest, so replace it.
-        _insert(connection, "replies", (rows[key] for key in rows.keys() - stored.keys()), verb="REPLACE")
-        return [stored.get(reply.key, reply) for reply in replies]
-
-    def _reply_row(self, reply: Reply) -> dict[str, Any]:
-        row = reply._asdict() | reply.usage._asdict() | {"run": self.run, "at": _now()}
-        del row["usage"]
-        stored = _stored("replies", row)
-        return row | {"digest": digest(*(stored[name] for name in _REPLY))}
-
     def _write_answer(self, connection: sqlite3.Connection, answer: AnswerRecord) -> None:
-        context = None
         if answer.context is not None:
             key, index, kept, dropped = answer.context
-            chunks = {"key": key, "index": index, "kept": kept, "dropped": dropped}
-            _insert(connection, "contexts", [chunks], found={"index": "indexes"}, verb="INSERT OR IGNORE")
-            found = connection.execute("SELECT id FROM contexts WHERE key = ?", [key]).fetchone()
-            context = None if found is None else found[0]
+            context = {"key": key, "index": index, "kept": kept, "dropped": dropped}
+            _insert(connection, "contexts", [context], "ON CONFLICT (key) DO NOTHING")
         place = connection.execute(
             "SELECT cells.id, questions.id FROM cells, questions WHERE cells.key = ? AND questions.key = ?",
             [answer.cell, answer.question],
         ).fetchone()
-        _delete_answer(connection, place)
-        given = {
+        connection.execute("DELETE FROM answers WHERE cell = ? AND question = ?", place)
+        row: dict[str, Any] = {
             **vars(answer),
-            **answer.usage._asdict(),
+            "cell": place[0],
+            "question": place[1],
             "status": "answered" if answer.error is None else "failed",
+            "message": None if answer.message is None else safe_text(answer.message),
+            # Mask texts one by one, so that masking cannot remove quotes between them.
+            "notes": [safe_text(note) for note in answer.notes],
             "calls": len(answer.calls),
-            "context": context,
+            **answer.usage._asdict(),
+            **({} if answer.measurement is None else answer.measurement._asdict()),
+            "context": None if answer.context is None else answer.context.key,
+            "run": self.run,
         }
-        values = {name: given[name] for name in _ANSWER}
-        scores = sorted((metric, float(value)) for metric, value in answer.scores.items())
-        # Judge replies are covered by the digest of the answer, but are not part of its cost.
-        replies = (*answer.calls, *answer.metric_calls)
-        check = answer_digest(_stored("answers", values).values(), [key for _, key in replies], scores)
-        row = {"cell": place[0], "question": place[1], **values, "digest": check, "run": self.run}
-        measured = answer.measurement._asdict() if answer.measurement is not None else {}
-        _insert(connection, "answers", [row | measured])
+        _insert(connection, "answers", [row], without=("usage", "scores", "metric_calls", "measurement"))
         of = {"answer": _last_id(connection)}
-        calls = (of | {"number": number, "step": step, "reply": key} for number, (step, key) in enumerate(replies))
-        _insert(connection, "calls", calls)
-        _insert(connection, "scores", (of | {"metric": metric, "value": value} for metric, value in scores))
-
-    def _check_run(self, connection: sqlite3.Connection) -> None:
-        """Check that the file still has this run.
-
-        Raises:
-            ResultsFileError: The file was deleted or replaced.
-        """
-        if not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self.run]).fetchone():
-            raise ResultsFileError(
-                f"the results file {self.path} was deleted or replaced during the run; start the run again", self.path
-            )
-
-
-def _read_replies(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[Reply]:
-    """Yield stored replies that match their digest."""
-    query = f"SELECT {', '.join(_REPLY)}, digest, model, step, seconds, money FROM replies WHERE key {_OF_KEYS}"
-    for *checked, check, model, step, seconds, money in connection.execute(query, [json.dumps(keys)]):
-        if digest(*checked) == check:
-            key, text, read, written, cached, estimated, reason = checked
-            usage = Usage(read, written, cached, bool(estimated))
-            yield Reply(key, model, step, text, usage, reason, seconds, money)
-
-
-def _read_indexes(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[IndexRecord]:
-    """Yield stored indexes that have all their chunks."""
-    for number, count, key, documents, splitter, size, overlap, tokenizer in connection.execute(
-        "SELECT id, chunks, key, documents, splitter, chunk_size, chunk_overlap, tokenizer FROM indexes "
-        f"WHERE key {_OF_KEYS}",
-        [json.dumps(keys)],
-    ):
-        rows = connection.execute(
-            'SELECT document, page, start, "end", tokens FROM chunks WHERE "index" = ? ORDER BY row', [number]
-        ).fetchall()
-        if len(rows) == count:
-            pieces = [ChunkRecord(*row) for row in rows]
-            yield IndexRecord(key, json.loads(documents), splitter, size, overlap, tokenizer, pieces)
-
-
-def _read_retrievals(connection: sqlite3.Connection, keys: Sequence[str]) -> Iterator[Retrieval]:
-    for key, index, embedder, search, store, question, depth, hits in connection.execute(
-        "SELECT retrievals.key, indexes.key, embedder, search, store, question, depth, hits FROM retrievals "
-        f'JOIN indexes ON indexes.id = "index" WHERE retrievals.key {_OF_KEYS}',
-        [json.dumps(keys)],
-    ):
-        found = [Hit(*hit) for hit in json.loads(hits)]
-        yield Retrieval(key, index, embedder, search, store, question, depth, found)
-
-
-def _read_vectors(connection: sqlite3.Connection, keys: Sequence[tuple[str, bytes]]) -> Iterator[VectorRecord]:
-    for name in dict.fromkeys(embedder for embedder, _ in keys):
-        hashes = [hashed for embedder, hashed in keys if embedder == name]
-        for hashed, vector in zip(hashes, read_vectors(connection, name, hashes), strict=True):
-            if vector is not None:
-                yield VectorRecord(name, hashed, vector)
-
-
-_READERS = {
-    Reply: _read_replies,
-    IndexRecord: _read_indexes,
-    Retrieval: _read_retrievals,
-    VectorRecord: _read_vectors,
-}
+        # Judge replies are stored with the answer, but are not part of its cost.
+        calls = enumerate([*answer.calls, *answer.metric_calls])
+        _insert(
+            connection, "calls", (of | {"number": number, "step": step, "reply": key} for number, (step, key) in calls)
+        )
+        _insert(
+            connection,
+            "scores",
+            (of | {"metric": name, "value": float(score)} for name, score in answer.scores.items()),
+        )
 
 
 def _write_index(connection: sqlite3.Connection, index: IndexRecord) -> None:
-    row = {**vars(index), "chunks": len(index.pieces), "tokens": sum(piece.tokens for piece in index.pieces)}
-    del row["pieces"]
-    _insert(connection, "indexes", [row], verb="INSERT OR IGNORE")
-    (number,) = connection.execute("SELECT id FROM indexes WHERE key = ?", [index.key]).fetchone()
-    rows = ({"index": number, "row": row, **piece._asdict()} for row, piece in enumerate(index.pieces))
-    _insert(connection, "chunks", rows, verb="INSERT OR REPLACE")
+    _insert(connection, "indexes", [index._asdict()], "ON CONFLICT (key) DO NOTHING", without=("pieces",))
+    rows = ({"index": index.key, "row": row, **piece._asdict()} for row, piece in enumerate(index.pieces))
+    _insert(connection, "chunks", rows, 'ON CONFLICT ("index", row) DO NOTHING')
 
 
 def _cell_row(cell: CellRecord) -> dict[str, Any]:
@@ -415,55 +286,26 @@ def _cell_row(cell: CellRecord) -> dict[str, Any]:
     return {"key": cell.key, **columns, "options": options, "identity": cell.identity}
 
 
-def _delete_answer(connection: sqlite3.Connection, place: Sequence[int]) -> None:
-    row = connection.execute("SELECT id FROM answers WHERE cell = ? AND question = ?", place).fetchone()
-    if row is not None:
-        for table, column in (("calls", "answer"), ("scores", "answer"), ("answers", "id")):
-            connection.execute(f"DELETE FROM {table} WHERE {column} = ?", row)
-
-
 def _insert(
     connection: sqlite3.Connection,
     table: str,
     rows: Iterable[Mapping[str, Any]],
-    *,
-    found: Mapping[str, str] | None = None,
-    verb: str = "INSERT",
     rest: str = "",
-) -> int:
-    """Write rows, given as mappings of column names to values, and return the number of rows written.
-
-    For columns in `found`, rows have the key of a row in that table; a row is skipped if the key is missing there.
-    """
+    without: Collection[str] = (),
+) -> None:
+    """Write rows, given as mappings of column names to values; lists and mappings are written as JSON."""
     rows = iter(rows)
     first = next(rows, None)
-    if first is None:
-        return 0
-    found = found or {}
-    columns = ", ".join(f'"{name}"' for name in first)
-    values = ", ".join(f"{found[name]}.id" if name in found else f":{name}" for name in first)
-    matching = " AND ".join(f"{other}.key = :{name}" for name, other in found.items())
-    source = f"SELECT {values} FROM {', '.join(found.values())} WHERE {matching}" if found else f"VALUES ({values})"
-    statement = f"{verb} INTO {table} ({columns}) {source} {rest}"
-    return connection.executemany(statement, (_stored(table, row) for row in chain([first], rows))).rowcount
+    if first is not None:
+        names = [name for name in first if name not in without]
+        columns = ", ".join(f'"{name}"' for name in names)
+        statement = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))}) {rest}"
+        connection.executemany(statement, ([_stored(row[name]) for name in names] for row in chain([first], rows)))
 
 
-def _stored(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a row for storage: storable text, with secrets masked in messages, or JSON."""
-    masked = _MASKED[table]
-    return {name: _value(value, safe_text if name in masked else storable) for name, value in row.items()}
-
-
-def _value(value: Any, clean: Any) -> Any:
-    # Fast path for most values.
-    if type(value) in _NUMBERS:
-        return value
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, int | float):
-        return int(value) if isinstance(value, bool) else value
-    # Mask texts one by one, so that masking cannot remove quotes between them.
-    value = [clean(one) for one in value] if clean is safe_text else value
+def _stored(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return storable(value)
     return storable(json.dumps(value, ensure_ascii=False, default=dict))
 
 

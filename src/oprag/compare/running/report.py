@@ -30,8 +30,6 @@ class RunReport:
         answered: Number of answers that exist, including those of earlier runs.
         failed: Number of answers that failed, by the class of the error.
         remaining: Number of answers that were not tried.
-        broken: Number of stored answers that failed verification because a reply was missing or changed; they are
-            regenerated.
         spent: Calls, tokens and money spent by all runs.
         running: Number of calls in flight.
         seconds: The duration of this run, in seconds.
@@ -42,7 +40,6 @@ class RunReport:
     answered: int
     failed: dict[str, int]
     remaining: int
-    broken: int
     spent: Spent
     running: int
     seconds: float
@@ -79,7 +76,6 @@ class RunState:
         self.waiting = [item for item in items if item.place not in found.answered and item.place not in self.failed]
         self.total = len(items)
         self.answered = self.total - len(self.waiting) - len(self.failed)
-        self.broken = found.broken
 
     def add(self, records: Iterable[AnswerRecord]) -> None:
         """Count new answers and failures."""
@@ -97,7 +93,6 @@ class RunState:
             answered=self.answered,
             failed=dict(Counter(self.failed.values())),
             remaining=self.total - self.answered - len(self.failed),
-            broken=self.broken,
             spent=spent,
             running=running,
             seconds=time.perf_counter() - since,

@@ -123,7 +123,6 @@ def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Itera
     file = current.file
     if resolved.unscored is not None:
         raise ExperimentError(resolved.unscored, resolved.experiment.metrics)
-    file.check()
     described = resolved.described()
     file.begin(resolved.experiment.name, described, resolved.cell_records, resolved.question_records, versions())
     try:
