@@ -186,3 +186,18 @@ def test_secrets_in_files_of_others_are_masked_when_they_are_read(path, tmp_path
         told = [*reader.answers(), *reader.failures(), *reader.runs()]
     assert "no access with" in str(told)
     assert LEAKED not in str(told)
+
+
+def test_an_invalid_row_is_told_without_its_values(path, tmp_path):
+    theirs = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(theirs)) as other:
+        connection.backup(other)
+    changed(theirs, "UPDATE runs SET versions = ?", f'{{"oprag": ["{LEAKED}"]}}')
+    with (
+        ResultsReader(theirs) as reader,
+        pytest.raises(ResultsFileError, match=r"is corrupt \(invalid versions: ") as raised,
+    ):
+        reader.runs()
+    assert LEAKED not in str(raised.value)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
