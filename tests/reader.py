@@ -35,7 +35,8 @@ def python_blocks(path: Path) -> list[str]:
 
 def text_blocks(path: Path) -> list[str]:
     """What a document says is printed; long lines are wrapped there, and continue with two spaces."""
-    return [text.replace("\n  ", " ") for text in re.findall(r"```text\n(.*?)```", path.read_text("utf-8"), re.DOTALL)]
+    blocks = re.findall(r"```text\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
+    return [re.sub(r"\n {2}(?=\S)", " ", text) for text in blocks]
 
 
 def readers_names() -> dict[str, Any]:
