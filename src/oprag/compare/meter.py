@@ -10,16 +10,22 @@ from contextlib import suppress
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from oprag.compare.db.records import Measurement
-
-__all__ = ["Meter", "usable_cores"]
+__all__ = ["Measurement", "Meter", "usable_cores"]
 
 _INTERVAL = 0.01  # seconds between memory samples
 _RELIST = 0.5  # seconds between two listings of the children, which read all processes of the system
 _MEMBERSHIP = Path("/proc/self/cgroup")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+class Measurement(NamedTuple):
+    """What the process and its children used while an answer was made."""
+
+    seconds: float  # wall time
+    cpu_seconds: float  # of all cores, user and system
+    peak_memory_mib: float  # resident memory
 
 
 class Meter:

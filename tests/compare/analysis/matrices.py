@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
-from oprag.compare.db.records import CellRecord, Measurement, Spent
+from oprag.compare.db.records import CellRecord, Spent
+from oprag.compare.meter import Measurement
 from oprag.compare.results import Results
 from oprag.compare.spec.axes import axes
 

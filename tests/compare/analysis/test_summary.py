@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.db.records import Measurement
+from oprag.compare.meter import Measurement
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.errors import OptionError

@@ -22,8 +22,9 @@ from oprag.compare.analysis.settings import (
 )
 from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord, Measurement, QuestionRecord, Spent, StoredAnswer
+from oprag.compare.db.records import CellRecord, QuestionRecord, Spent, StoredAnswer
 from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price

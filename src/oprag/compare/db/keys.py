@@ -10,7 +10,10 @@ from typing import Any
 from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
-__all__ = ["document_key", "key_of", "prompt_key"]
+__all__ = ["JUDGED", "document_key", "key_of", "prompt_key"]
+
+JUDGED = "metric:"
+"""Prefix of the step of a judge's call; the name of the judge follows."""
 
 # Increase when the same cell would be answered differently, so that old answers are not reused.
 _FORMAT = 1

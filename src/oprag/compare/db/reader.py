@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from pydantic import Json
 
+from oprag.compare.db.keys import JUDGED
 from oprag.compare.db.records import (
-    JUDGED,
     CellRecord,
     ChunkRecord,
     ContextRecord,

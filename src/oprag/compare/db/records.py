@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
+from oprag.compare.meter import Measurement
 from oprag.files.database import Database
 from oprag.masking import without_keys
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
-    "JUDGED",
     "AnswerRecord",
     "CellRecord",
     "ChunkRecord",
@@ -28,7 +28,6 @@ __all__ = [
     "Failure",
     "Hit",
     "IndexRecord",
-    "Measurement",
     "QuestionRecord",
     "Reply",
     "Retrieval",
@@ -39,9 +38,6 @@ __all__ = [
     "checked",
     "columns_of",
 ]
-
-JUDGED = "metric:"
-"""Prefix of the step of a judge's call; the name of the judge follows."""
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
@@ -228,14 +224,6 @@ class ContextRecord(NamedTuple):
     index_key: str
     kept: Json[Sequence[tuple[Count, Count, Number | None]]]  # row, rank, and cosine if known, in context order
     dropped: Json[Mapping[str, Count]]  # number of chunks by reason
-
-
-class Measurement(NamedTuple):
-    """What the process and its children used while an answer was made."""
-
-    seconds: float  # wall time
-    cpu_seconds: float  # of all cores, user and system
-    peak_memory_mib: float  # resident memory
 
 
 @dataclass(frozen=True, kw_only=True)

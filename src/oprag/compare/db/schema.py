@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.db.records import JUDGED
+from oprag.compare.db.keys import JUDGED
 from oprag.embedding.cache_file import VECTOR_SCHEMA
 from oprag.errors import ResultsFileError
 from oprag.files.database import Format

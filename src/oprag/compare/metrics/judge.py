@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import JUDGED
+from oprag.compare.db.keys import JUDGED, key_of
 from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
 from oprag.errors import OptionError

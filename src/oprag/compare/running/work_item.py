@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.controls import method_function
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import Measurement
+from oprag.compare.meter import Measurement
 from oprag.compare.metrics.judge import JudgeMetric
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.spec.grid import Cell
