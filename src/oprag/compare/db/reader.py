@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, reduce
 from pathlib import Path
@@ -22,7 +22,6 @@ from oprag.compare.db.records import (
     ContextRecord,
     Described,
     Failure,
-    Hit,
     Masked,
     Number,
     QuestionRecord,
@@ -192,26 +191,6 @@ class ResultsReader:
             found = checked(ChunkRecord, rows, self._database)
             self._ends[index] = {(chunk.document, chunk.page): chunk.end for chunk in found}
         return self._ends[index]
-
-    def retrieved(self, index: str, question: str, search: str, store: str, depth: int | None) -> Sequence[int]:
-        """Rows of the chunks that a search returned, best first; empty if the file has searches with several embedders.
-
-        Args:
-            index: Key of the index.
-            question: Text of the question.
-            search: How chunks were ranked.
-            store: The store that found the nearest vectors.
-            depth: Requested number of chunks; None for all.
-        """
-        # The exact index is searched once, at the largest depth of a grid; smaller contexts use its first hits.
-        query = (
-            'SELECT embedder, hits FROM retrievals WHERE "index" = :index AND question = :question '
-            "AND search = :search AND store = :store "
-            "AND (depth IS :depth OR (store = 'index' AND depth > :depth)) ORDER BY depth"
-        )
-        values = {"index": index, "question": question, "search": search, "store": store, "depth": depth}
-        found = [*self._read(tuple[str | None, Json[list[Hit]]], query, **values)]
-        return [hit.row for hit in found[0][1][:depth]] if len({embedder for embedder, _ in found}) == 1 else ()
 
     def failures(self) -> list[Failure]:
         """Errors of failed questions with their most frequent message, most frequent first."""
