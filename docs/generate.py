@@ -95,7 +95,7 @@ def metrics_table() -> str:
     rows = ["| metric | what it is |", "|---|---|"]
     for name in METRICS:
         function = getattr(metrics, name, None)
-        what = function.__doc__.partition("\n")[0]
+        what = (function.__doc__ or "").partition("\n")[0]
         rows.append(f"| `{name}` | {what} |")
     return "\n".join(rows) + "\n"
 
