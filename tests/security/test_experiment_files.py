@@ -174,7 +174,7 @@ def test_what_is_not_data_is_refused(tmp_path, lines):
     ],
 )
 def test_names_of_ours_and_of_providers_come_first_and_are_data(tmp_path, lines):
-    path = write_experiment(tmp_path, f'{CONTEXTS}\nstore = ["index", "chroma"]', lines)
+    path = write_experiment(tmp_path, f'{CONTEXTS}\nstore = ["index", "in_memory"]', lines)
     assert Experiment.from_file(path).name == "harbour"
     assert CliRunner().invoke(app, ["compare", str(path), "--plan"]).exit_code == 0
 
