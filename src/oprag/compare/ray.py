@@ -18,6 +18,7 @@ from oprag.compare.db.records import ChunkRecord
 from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.providers.embedder import ExperimentEmbedder
 from oprag.compare.providers.model import Model
+from oprag.compare.providers.names import main_module, set_main_module
 from oprag.compare.running.index import Splitting
 from oprag.compare.running.library import Library
 from oprag.compare.running.model_caller import ModelThreads, ask
@@ -176,9 +177,11 @@ class _Worker:
     Args:
         refs: A list with the object reference to the experiment; in a list, Ray does not fetch it before it is used.
         expected: The key of the experiment in the calling process.
+        main: The name of the main module of the calling process.
     """
 
-    def __init__(self, refs: Sequence[Any], expected: str) -> None:
+    def __init__(self, refs: Sequence[Any], expected: str, main: str) -> None:
+        set_main_module(main)
         self._refs = refs
         self._expected = expected
         self._lock = threading.Lock()
@@ -229,9 +232,9 @@ class _Worker:
             return self._resolved
 
 
-def _complete_alone(refs: Sequence[Any], expected: str, model: str, prompt: Prompt) -> Any:
+def _complete_alone(refs: Sequence[Any], expected: str, main: str, model: str, prompt: Prompt) -> Any:
     """Make a call in a separate process, so that its crash affects no other call."""
-    return _Worker(refs, expected).complete(model, prompt)
+    return _Worker(refs, expected, main).complete(model, prompt)
 
 
 def _key_of(resolved: ResolvedExperiment) -> str:
@@ -261,7 +264,7 @@ class _Pool:
     def __init__(self, ray: Any, resolved: _OnRay) -> None:
         experiment = resolved.experiment
         self._ray = ray
-        self._given = [ray.put(experiment)], _key_of(resolved)
+        self._given = [ray.put(experiment)], _key_of(resolved), main_module()
         # Enough threads for all model calls on a single worker, and for splitting and embedding at the same time.
         self._actor = ray.remote(_Worker).options(num_cpus=1, max_concurrency=experiment.max_concurrency + 4)
         self._alone = ray.remote(_complete_alone).options(num_cpus=0, max_retries=_TRIES, retry_exceptions=False)

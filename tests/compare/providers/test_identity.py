@@ -1,8 +1,12 @@
+import subprocess
+import sys
+
 import pytest
 from llama_index.core import PromptTemplate
 from pydantic import BaseModel, SecretStr
 
 from oprag.compare.providers.model import ModelSpec
+from tests.compare.helpers import rows
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
 from tests.helpers import run_python
 
@@ -136,3 +140,79 @@ def test_functions_are_known_by_the_names_that_they_are_given():
 
 def echo(prompt):
     return prompt
+
+
+SCRIPT = """
+from pathlib import Path
+
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListLLM
+
+from oprag.compare import EmbedderSpec, Experiment, compare, metric
+from tests.compare.helpers import keepers
+
+def asked():
+    with (Path(__file__).parent / "asked").open("a") as log:
+        log.write("once more\\n")
+    return "Jetty"
+
+class Reader:
+    def __call__(self, text):
+        return asked()
+
+class Writer(FakeListLLM):
+    model: str = "writer-1"
+    responses: list[str] = []
+
+    def _call(self, prompt, **others):
+        return asked()
+
+class Embeddings(DeterministicFakeEmbedding):
+    size: int = 8
+
+@metric()
+def length(one):
+    return len(one.answer)
+
+def count(text):
+    return len(text)
+
+experiment = Experiment(
+    name="harbour",
+    grid={"k": [2, 4], "model": ["reader", "writer"], "chunk_size": 32},
+    data={"keepers": keepers(documents=1)},
+    models={"reader": Reader(), "writer": Writer()},
+    embedders={"mine": EmbedderSpec(Embeddings(), "mine", paid=False)},
+    metrics=["token_f1", length],
+    count_tokens=count,
+)
+
+if __name__ == "__main__":
+    compare(experiment, Path(__file__).parent / "harbour.db")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (["harbour.py"], ["-c", "from oprag.cli import main; main()", "compare", "harbour.py:experiment"]),
+        (["-m", "harbour"], ["harbour.py"]),
+        (["-m", "pier.harbour"], ["-c", "from pier import harbour as h; h.compare(h.experiment, 'pier/harbour.db')"]),
+        (["-m", "pier"], ["-c", "from pier import __main__ as h; h.compare(h.experiment, 'pier/harbour.db')"]),
+    ],
+    ids=["command line", "module", "module of a package", "package"],
+)
+def test_a_script_and_the_same_module_share_replies(tmp_path, first, then):
+    for path in ("harbour.py", "pier/__init__.py", "pier/harbour.py", "pier/__main__.py"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("" if path.endswith("__init__.py") else SCRIPT)
+    made = []
+    for arguments in (first, then):
+        result = subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert result.returncode == 0, result.stderr
+        calls = sum(log.read_text().count("\n") for log in tmp_path.rglob("asked"))
+        made.append((calls, rows(next(tmp_path.rglob("harbour.db")), "SELECT count(*) FROM results")))
+    assert made == [(12, [(12,)])] * 2

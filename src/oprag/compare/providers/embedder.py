@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from oprag.compare.providers.identity import plain_settings
+from oprag.compare.providers.identity import path_of, plain_settings
 from oprag.compare.providers.names import LOCAL, is_instance, tokenizer_of
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.validation import Boolean, String
@@ -150,7 +150,7 @@ class EmbedderSpec(ProviderSpec):
             )
         embedder = wrap(given)
         if not embedder.persistent:
-            kind = f"{type(given).__module__}.{type(given).__qualname__}"
+            kind = path_of(type(given))
             if self.name is None:
                 raise ExperimentError(
                     f"a {type(given).__name__} does not expose its model name; set a unique `name`, under which its "

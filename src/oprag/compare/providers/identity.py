@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oprag.compare.providers.names import module_of
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["model_identity", "parts_of", "plain_settings"]
+__all__ = ["model_identity", "parts_of", "path_of", "plain_settings"]
 
 # Fields that do not affect replies, or come from tables that change with each release of a package.
 _IGNORED = {
@@ -35,7 +36,7 @@ def model_identity(model: Any) -> str | None:
         described = _described(model)
     except TypeError:
         return None
-    return f"{_path(type(part))}({_model_name(part)}) {digest_of([described, sorted(_addresses(model))])}"
+    return f"{path_of(type(part))}({_model_name(part)}) {digest_of([described, sorted(_addresses(model))])}"
 
 
 def plain_settings(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
@@ -45,6 +46,11 @@ def plain_settings(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
     except TypeError as error:
         raise ExperimentError(f"a setting of {model!r} must be a plain value, got a {error}") from error
     return {name: part for name, part in described.items() if part is not None}
+
+
+def path_of(value: Any) -> str:
+    """MODULE.CLASS of a class; the same in every process."""
+    return f"{module_of(value)}.{value.__qualname__}"
 
 
 def _model_name(part: Any) -> str | None:
@@ -70,9 +76,9 @@ def _described(value: Any) -> Any:
     """An object as its class and its settings; raises TypeError if it does not expose them."""
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
-        return [_path(value), schema() if schema is not None else None]
+        return [path_of(value), schema() if schema is not None else None]
     if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
-        return _path(value)
+        return path_of(value)
     fields = getattr(type(value), "model_fields", None)
     if not isinstance(fields, Mapping):
         raise TypeError(type(value).__name__)
@@ -80,11 +86,7 @@ def _described(value: Any) -> Any:
     # Private classes may be renamed in any release of a package.
     kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
     described = as_json({name: part for name, part in given.items() if part is not None}, _described)
-    return {"is": _path(kind), "with": described}
-
-
-def _path(value: Any) -> str:
-    return f"{value.__module__}.{value.__qualname__}"
+    return {"is": path_of(kind), "with": described}
 
 
 def _addresses(model: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers.identity import model_identity, plain_settings
+from oprag.compare.providers.identity import model_identity, path_of, plain_settings
 from oprag.compare.providers.names import LOCAL, is_instance
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.embedding.identity import digest_of
@@ -122,7 +122,7 @@ class ModelSpec(ProviderSpec):
         identity = model_identity(model)
         if identity is not None:
             return identity
-        kind = f"{type(model).__module__}.{type(model).__qualname__}"
+        kind = path_of(type(model))
         if isinstance(self.use, str):
             return f"{kind}({self.use}) {digest_of(plain_settings(self.settings, self.use))}"
         if self.name is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from oprag.errors import ExperimentError, OptionError
@@ -18,7 +20,10 @@ __all__ = [
     "LOCAL",
     "counter_of",
     "is_instance",
+    "main_module",
+    "module_of",
     "qualified_name",
+    "set_main_module",
     "tokenizer_of",
 ]
 
@@ -40,12 +45,38 @@ CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
 """The providers of LangChain's `init_chat_model`."""
 
 
+_main: str | None = None
+
+
+def set_main_module(name: str) -> None:
+    """Set the name of `__main__` in a worker, whose own `__main__` is not the script that the classes come from."""
+    global _main  # noqa: PLW0603 - once per process
+    _main = name
+
+
+def main_module() -> str:
+    """The name under which `__main__` can be imported; "__main__" if it cannot, as in a notebook."""
+    if _main is not None:
+        return _main
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:  # python -m NAME
+        return str(spec.name)
+    file = getattr(main, "__file__", None)
+    return "__main__" if file is None else Path(file).stem
+
+
+def module_of(value: Any) -> str:
+    """The module of a class or function, the same if it is run as a script and if it is imported."""
+    return main_module() if value.__module__ == "__main__" else str(value.__module__)
+
+
 def qualified_name(function: Any, what: str) -> str:
     """MODULE:FUNCTION of a function, or MODULE:CLASS of an object; the same in every process."""
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
         raise ExperimentError(f"{what} is a lambda; use a named function: results are stored by name", function)
-    return f"{named.__module__}:{named.__qualname__}"
+    return f"{module_of(named)}:{named.__qualname__}"
 
 
 def counter_of(given: Any) -> Counter:
