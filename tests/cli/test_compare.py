@@ -180,7 +180,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     path = write_experiment(tmp_path, grid, shortened(cut="crane lift?", empty="bread rise?"))
     result = done(path, "--all")
     assert len(re.findall(r"^(?:source|rank), k=[14] .* 1 ! +1 !$", result.stdout, re.MULTILINE)) == 4
-    assert "! more than 10% of the answers" in result.stdout
+    assert "! marks settings with this problem in more than 10% of the answers" in result.stdout
     assert "4 answers: a reply was cut short at the model's limit of output tokens" in result.stderr
     assert "4 answers: the model's reply was empty" in result.stderr
     data = json.loads(done(path, "--json").stdout)
@@ -217,7 +217,7 @@ def test_empty_replies_are_no_finding_about_the_order(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
     shown = done(path, "--all").stdout
     assert len(re.findall(r"^(?:source|rank) .* 4 !$", shown, re.MULTILINE)) == 2
-    assert "! more than 10% of the answers are cut short or empty; the score mostly reflects that." in shown
+    assert "! marks settings with this problem in more than 10% of the answers" in shown
     assert "Not listed: 1 pair with equal scores on every question." in shown
 
 
@@ -239,9 +239,8 @@ def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
     result = done(path, "--all")
     lines = result.stdout.splitlines()
     tables = [line for line in lines if re.match(r"(setting|source|rank|random)\b.* {2}", line)]
-    assert len(tables) >= 2 + 5 * 6  # scores and costs
+    assert len(tables) >= 4 * 7  # scores, usage, and differences
     assert max(map(len, tables)) <= 80
-    assert "── All settings" in lines
     assert "── All differences by axis" in lines
     for metric in ("token_f1", "evidence_coverage", "inverted_pairs"):
         assert metric in result.stdout
@@ -249,20 +248,13 @@ def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
     assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
 
 
-def test_the_progress_bar_of_the_intervals_moves(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr("oprag.cli.compare.LateProgress.update", lambda self, done, total: told.append((done, total)))
-    done(write_experiment(tmp_path, NO_MODEL))
-    assert told[-4:] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
 def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = write_experiment(tmp_path, ORDERS, model(), PRICE)
     shown = done(path, "--yes", "--metric", "rouge_l").stdout
-    head, titles, *lines = shown.splitlines()
-    assert head == "rouge_l of 4 questions"
-    assert re.split(" {2,}", titles.strip()) == ["setting", "rouge_l", "minus source", "tokens", "money"]
+    caption, _, titles, *lines = shown.splitlines()
+    assert caption.startswith("rouge_l with 95 % interval, highest first; the difference is from the setting that dif")
+    assert re.split(" {2,}", titles.strip()) == ["setting", "rouge_l", "source", "tokens", "money"]
     assert max(map(len, lines[:6])) <= 80
     # Then what that says, in sentences.
     assert [line.partition("? ")[0] for line in lines[-3:]] == [
@@ -283,14 +275,14 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
         assert name == f"{row['values']['order']}, k={row['values']['k']}"
         taken = row["per_answer"]
         difference = by_setting.get(tuple(row["values"].items()))
-        assert cells[0] == f"{row['scores']['rouge_l']['mean']:.3f}"
+        assert cells[0].startswith(f"{row['scores']['rouge_l']['mean']:.3f} [")
         if difference is None:
             assert cells[1] == "–"
         elif difference["differing"]:
             assert cells[1].startswith(f"{difference['mean']:+z.3f} [{difference['low']:+z.3f}, ")
             assert cells[1].endswith("*") == difference["significant"]
         else:
-            assert cells[1] == "tied on every question"
+            assert cells[1] == "equal"
         # The model reports no usage.
         assert cells[2].startswith("~")
         assert float(cells[2][1:].replace(",", "")) == pytest.approx(
@@ -306,19 +298,9 @@ def test_ten_rows_are_shown_and_all_on_demand(tmp_path):
     assert "2 more; --all prints all of them." in shown
     scores = [float(score) for score in re.findall(r"^k=\d+ +(\S+)", shown, re.MULTILINE)]
     assert scores == sorted(scores, reverse=True)
-    first = done(path, "--all").stdout.partition("──")[0]
-    assert len(re.findall("^k=", first, re.MULTILINE)) == 12
+    first = done(path, "--all").stdout.partition("\nWhich setting to deploy?")[0]
+    assert len(re.findall(r"^k=\d+ +\d", first, re.MULTILINE)) == 12
     assert "more;" not in first
-
-
-def test_the_questions_of_several_data_sets_are_counted_together(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = [1, 2]')
-    text = path.read_text(encoding="utf-8")
-    table = text[text.index("[data.book]") :].partition("\n\n")[0]
-    path.write_text(f"{text}\n\n{table.replace('data.book', 'data.other')}\nsample = 2\n", encoding="utf-8")
-    shown = done(path).stdout
-    assert shown.startswith("evidence_coverage of 6 questions\n")
-    assert "fewer questions" not in shown
 
 
 @pytest.mark.parametrize(
@@ -365,7 +347,7 @@ def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
     path = write_experiment(tmp_path, ORDERS, model())
     known = compare(path, "--json")
     assert len(json.loads(known.stdout)["differences"]) > 1
-    monkeypatch.setattr("oprag.cli.compare._MAX_DIFFERENCES", 1)
+    monkeypatch.setattr("oprag.cli.tables._MAX_DIFFERENCES", 1)
     result = compare(path, "--json")
     assert json.loads(result.stdout)["differences"] is None
     assert "more than 1 pairs of settings differ in order alone; Results.differences() computes them." in result.stderr
@@ -401,10 +383,9 @@ def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
     for row in data["settings"]:
         assert row["scores"]["token_f1"]["n"] == row["answered"] < row["asked"] == 4
         assert f"{row['answered']} of 4" in shown
-    assert "Some means cover fewer questions, down to 2;" in shown
+    assert "(n = 2)" in shown
     whole = done(write_experiment(tmp_path / "whole", 'method = "stuff"\nk = [1, 4]', model()), "--all").stdout
-    assert "token_f1 of 4 questions" in whole
-    assert "Intervals from fewer than 10 questions" in whole
+    assert "(n = " not in whole
 
 
 def test_the_plan_asks_nobody(tmp_path):
@@ -441,14 +422,11 @@ def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
 
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    assert "minus k=2" in done(path, "--compare-axis", "k").stdout
-    assert "minus source" in done(path).stdout
-
-
-def test_where_no_settings_differ_in_the_axis_others_are_named(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = [2, 3]')
-    assert "No two settings differ in order alone; choose another axis with --compare-axis: k." in done(path).stderr
-    assert "No two settings" not in done(path, "--compare-axis", "k").stderr
+    assert "from the setting that differs only in k," in done(path, "--compare-axis", "k").stdout
+    assert "from the setting that differs only in order," in done(path).stdout
+    # Where no settings differ in it, it is another one.
+    path = write_experiment(tmp_path / "k", 'method = "context_only"\nk = [2, 3]')
+    assert "from the setting that differs only in k," in done(path).stdout
 
 
 def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(tmp_path):
@@ -668,7 +646,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     if number == signal.SIGINT:
         assert len(kept) == before  # what was on its way came in
         assert "Stopped: interrupted." in err
-        assert "minus source" in out
+        assert "differs only in order" in out
     result = done(path, "--json")
     later = calls_in(log)[before:]
     assert kept.isdisjoint(line.split()[-1] for line in later)

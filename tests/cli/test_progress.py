@@ -7,8 +7,8 @@ import time
 import pytest
 from rich.console import Console
 
-from oprag.cli import progress as progress_module
-from oprag.cli.progress import LateProgress, RunProgress
+from oprag.cli import console as progress_module
+from oprag.cli.console import LateProgress, RunProgress
 from oprag.compare.db.records import Spent
 from oprag.compare.running.report import RunReport
 
@@ -42,7 +42,7 @@ def shown(monkeypatch):
 
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
     out = shown(terminal=False)
     with RunProgress(priced=True) as progress:
         for second in range(31):
@@ -57,7 +57,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
 
 def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
     out = shown(terminal=False)
     with RunProgress(priced=False) as progress:
         for second, done in ((0, 80), (4, 81), (20, 85)):
@@ -86,7 +86,7 @@ def test_a_run_that_has_nothing_to_do_shows_nothing(shown):
 
 def test_the_progress_bar_waits_a_second(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("oprag.cli.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
     with LateProgress("embedding", "chunks") as progress:
         started = []
         monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))

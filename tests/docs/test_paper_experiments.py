@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag.cli.experiments import read_experiment
+from oprag.cli.compare import read_experiment
 from oprag.compare import EmbedderSpec, Limits, ModelSpec, make_plan, read_data, run
 from tests.compare.helpers import Words, reply_to, rows
 from tests.official_data import write_official

@@ -13,7 +13,7 @@ from oprag.profile import read_profile
 from tests.reader import ROOT, text_blocks
 
 PAGE = (ROOT / "docs" / "how_to" / "sweep.md").read_text(encoding="utf-8")
-(SCRIPT,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SCRIPT, PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (COMMAND,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 (SHOWN,) = text_blocks(ROOT / "docs" / "how_to" / "sweep.md")
 SHOWN_OF = "71f2ff5d99bdc1f9c48c5c2353ad138201c5ca1c377e0226857ef8fa89b8bcee"
@@ -35,7 +35,7 @@ def swept(tmp_path_factory):
 
 def test_the_conclusion_is_the_one_that_is_shown(swept):
     printed, _ = swept
-    ours, shown = printed.splitlines()[-3:], SHOWN.splitlines()
+    ours, shown = printed.splitlines()[-4:], SHOWN.splitlines()
     if hashlib.sha256("\n\n".join(topics.values()).encode()).hexdigest() != SHOWN_OF:
         # Another version of Python has another text, and other figures.
         ours, shown = ([re.sub(r"[+-]?\d[\d,.]*", "0", line) for line in lines] for lines in (ours, shown))
@@ -47,3 +47,12 @@ def test_the_profile_is_the_chosen_setting(swept):
     profile = read_profile(folder / "oprag.toml")
     assert profile.context["token_budget"] == 16_384
     assert profile.context["order"] == "source"
+
+
+def test_the_sweep_in_python_runs(swept, monkeypatch, capsys):
+    _, folder = swept
+    monkeypatch.chdir(folder)
+    exec(compile(PYTHON, "sweeping.md", "exec"), {})
+    budget, curves = capsys.readouterr().out.split()
+    assert int(budget) >= 16_384
+    assert curves == "4"

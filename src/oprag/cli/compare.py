@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from dataclasses import asdict
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
-from oprag.cli.experiments import read_experiment
-from oprag.cli.gate import minimum_of, passes
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -25,23 +24,18 @@ from oprag.cli.options import (
     RetryFailed,
     Yes,
 )
-from oprag.cli.progress import LateProgress
-from oprag.cli.run import leave, plan_and_run, plan_as_json, print_next_steps, show_plan, stdout_to_stderr
-from oprag.errors import InputFileError, OptionError
+from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, stdout_to_stderr
+from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 from oprag.files.writing import check_target
-from oprag.masking import describe
-from oprag.profile import PROFILE, write_profile
+from oprag.masking import describe, reason
+from oprag.profile import PROFILE
 
 if TYPE_CHECKING:
-    from oprag.compare.analysis.differences import SettingDifference
-    from oprag.compare.plan import Plan
+    from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.results import Results
-    from oprag.compare.running.report import RunReport
     from oprag.compare.spec.experiment import Experiment
 
-__all__ = ["compare"]
-
-_MAX_DIFFERENCES = 1_000  # for each metric
+__all__ = ["compare", "read_experiment"]
 
 
 def _axis_names() -> list[str]:
@@ -139,8 +133,6 @@ def compare(
     Limits given on the command line replace those in FILE.
     """
     from oprag.compare.data.data_set import files_of
-    from oprag.compare.results import Results
-    from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.axes import check_axis
 
     check_axis(compare_axis)
@@ -153,98 +145,104 @@ def compare(
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
         changes["max_concurrency"] = max_concurrency
-    minima = [minimum_of(one) for one in fail_under or ()]
+    minima = [_minimum(one) for one in fail_under or ()]
     with stdout_to_stderr():
         experiment, place = read_experiment(file, changes)
         experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
-        _check_metric(metric, experiment)
-        _check_csv(csv, place, path, *files_of(experiment.data), answers=answers, plan=plan)
-        _check_gate(profile, against, place, path)
+        check_metric(metric, experiment)
+        _check_files(csv, profile, against, place, path, *files_of(experiment.data), answers=answers, plan=plan)
     if plan:
-        show_plan(experiment, path, as_json=as_json, retry_failed=retry_failed)
+        planned = plan_of(experiment, path, retry_failed=retry_failed)
+        if as_json:
+            from oprag.cli.tables import plan_as_json
+
+            echo_json(plan_as_json(planned))
+        else:
+            typer.echo(planned.describe())
         return
-    planned, report = plan_and_run(
-        ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray
-    )
-    results = Results.open(path, experiment.name)
-    metric = metric or (results.metric if results.ranking_metrics else None)
-    metrics = None if as_json else [] if metric is None else [metric]
-    _compute_intervals(results, None if csv is not None or everything else metrics)
-    pairs = _differences(results, compare_axis, metrics)
+    done = plan_and_run(experiment, path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
     if csv is not None:
-        results.to_csv(csv, answers=answers)
+        done.results.to_csv(csv, answers=answers)
         print_status(f"CSV: {csv}")
-    if as_json:
-        _print_json(results, planned, report, pairs)
-    else:
-        _print(results, metric, compare_axis, pairs, everything=everything, measured=everything or measure)
     if measure:
-        _print_unmeasured(results)
-    print_next_steps(experiment.name, path, report)
-    _write_profile(results, report, metric, profile)
-    leave(report)
-    if not passes(results, minima, against, metric):
+        _print_unmeasured(done.results)
+    finish(done, metric, profile=profile, axis=compare_axis, everything=everything, as_json=as_json, measured=measure)
+    if not all([*_reached(done.results, minima), *_not_worse(done.results, against, metric)]):
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _check_gate(profile: str | None, against: str | None, *read: Path) -> None:
-    """Reject a profile that cannot be written and a missing results file, before any model is called."""
-    if profile is not None:
-        check_target(profile, *read, kind=PROFILE)
-    if against is not None and not Path(against).is_file():
-        raise InputFileError(f"file not found: {against}", against)
+def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
+    """Read an experiment.
+
+    Args:
+        given: A TOML file, or PYTHON_FILE:NAME, which runs the file and takes its variable.
+        changes: Values that override those of the experiment; mappings are merged key by key.
+
+    Returns:
+        The experiment, and the path of its file.
+
+    Raises:
+        InputFileError: The file is missing.
+        ExperimentError: The Python file fails, or the variable is not an experiment; or as for `Experiment.from_file`.
+    """
+    from oprag.compare.spec.experiment import Experiment
+
+    file, _, name = given.rpartition(":")
+    if not file.endswith(".py"):
+        if given.endswith(".py"):
+            raise ExperimentError(f"name the variable with the experiment, such as {given}:experiment", given)
+        return Experiment.from_file(given, changes=changes), Path(given)
+    path = Path(file)
+    experiment = getattr(_module(path), name, None)
+    if not isinstance(experiment, Experiment):
+        raise ExperimentError(f"{file} has no Experiment named {name!r}, got {describe(experiment)}", experiment)
+    changed = {
+        key: {**getattr(experiment, key).model_dump(), **value} if isinstance(value, Mapping) else value
+        for key, value in (changes or {}).items()
+    }
+    return experiment.replace(**changed), path
 
 
-def _write_profile(results: Results, report: RunReport, metric: str | None, profile: str | None) -> None:
-    if profile is not None and report.complete:
-        write_profile(results.profile(metric), profile)
-        print_status(f"Profile: {profile}")
+def _module(path: Path) -> Any:
+    """Run a Python file as the module of its name, as `import` in its folder would."""
+    if not path.is_file():
+        raise InputFileError(f"file not found: {path}", str(path))
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ExperimentError(f"{path} cannot be imported", str(path))
+    # Registered, so that its functions have the same name in every process.
+    module = sys.modules[path.stem] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except OpragError:
+        raise
+    except Exception as error:
+        raise ExperimentError(f"{path} cannot be imported: {reason(error)}", str(path)) from error
+    return module
 
 
-def _check_metric(metric: str | None, experiment: Experiment) -> None:
-    """Reject a metric that the table cannot show, before any model is called."""
-    from oprag.compare.metrics.registry import check_better
-
-    if metric is None:
-        return
-    check_better(metric)
-    if metric not in experiment.metric_names:
-        names = ", ".join(experiment.metric_names)
-        raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
-
-
-def _check_csv(csv: str | None, *read: str | os.PathLike[str], answers: bool, plan: bool) -> None:
-    """Reject an output file that cannot be written, before any model is called."""
-    if csv is None:
-        if answers:
-            raise OptionError("--answers requires an output file; add --csv", answers)
-        return
-    if plan:
-        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv", csv)
+def _check_files(
+    csv: str | None,
+    profile: str | None,
+    against: str | None,
+    *read: Path,
+    answers: bool,
+    plan: bool,
+) -> None:
+    """Reject output files that cannot be written and a missing results file, before any model is called."""
     from oprag.compare.export import CSV
 
-    check_target(csv, *read, kind=CSV)
-
-
-def _print_json(results: Results, plan: Plan, report: RunReport, pairs: Sequence[SettingDifference] | None) -> None:
-    from oprag.cli.tables import difference_as_json, setting_as_json
-    from oprag.compare.db.reader import ResultsReader
-
-    with ResultsReader(results.path, results.experiment) as reader:
-        failures = reader.failures()
-    echo_json(
-        {
-            "experiment": results.experiment,
-            "results": str(results.path),
-            "plan": plan_as_json(plan),
-            "report": asdict(report),
-            "cores": list(results.matrix.cores),
-            "settings": [setting_as_json(setting) for setting in results.settings],
-            "differences": None if pairs is None else [difference_as_json(pair) for pair in pairs],
-            "failures": [failure._asdict() for failure in failures],
-        }
-    )
+    if answers and csv is None:
+        raise OptionError("--answers requires an output file; add --csv", answers)
+    if plan and csv is not None:
+        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv", csv)
+    for target, kind in ((csv, CSV), (profile, PROFILE)):
+        if target is not None:
+            check_target(target, *read, kind=kind)
+    if against is not None and not Path(against).is_file():
+        raise InputFileError(f"file not found: {against}", against)
 
 
 def _print_unmeasured(results: Results) -> None:
@@ -258,57 +256,50 @@ def _print_unmeasured(results: Results) -> None:
         )
 
 
-def _compute_intervals(results: Results, metrics: Sequence[str] | None) -> None:
-    """Compute the intervals of these metrics, or all, with a progress bar: each is otherwise computed on first use."""
-    with LateProgress("computing intervals", "settings") as progress:
-        for done, setting in enumerate(results.settings, 1):
-            for metric in setting.scores:
-                if metrics is None or metric in metrics:
-                    setting.scores[metric]
-            progress.update(done, len(results))
+def _minimum(given: str) -> tuple[str, float]:
+    """Read METRIC=VALUE."""
+    from oprag.compare.metrics.registry import check_better
+
+    name, _, number = (one.strip() for one in given.partition("="))
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not name or not math.isfinite(value):
+        raise OptionError(f"--fail-under must be METRIC=VALUE, such as token_f1=0.4, got {describe(given)}", given)
+    check_better(name)
+    return name, value
 
 
-def _differences(results: Results, axis: str, metrics: Sequence[str] | None) -> list[SettingDifference] | None:
-    """Return the differences along an axis; None if there are too many."""
-    if results.count_pairs(axis) > _MAX_DIFFERENCES:
-        print_status(
-            f"Differences are omitted: more than {_MAX_DIFFERENCES:,} pairs of settings differ in {axis} alone; "
-            "Results.differences() computes them."
-        )
-        return None
-    return results.differences(axis, metrics)
+def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[bool]:
+    """Print whether the setting to deploy reaches each minimum score, and yield it."""
+    for metric, minimum in minima:
+        setting = results.deployed(metric)
+        mean = setting.scores[metric].mean
+        reached = mean is not None and mean >= minimum
+        shown = "no score" if mean is None else f"{mean:.3f}"
+        status = "" if reached else ": not reached"
+        print_status(f"{metric} of {_name(results, setting)}: {shown}, minimum {minimum:g}{status}")
+        yield reached
 
 
-def _print(
-    results: Results,
-    metric: str | None,
-    axis: str,
-    pairs: Sequence[SettingDifference] | None,
-    *,
-    everything: bool,
-    measured: bool,
-) -> None:
-    from oprag.cli.tables import show_section, show_settings, show_verdicts
-    from oprag.compare.report import differences, settings
+def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[bool]:
+    """Print how each setting compares with an earlier results file, and yield whether it is not worse."""
+    from oprag.compare.analysis.against import changes_since
+    from oprag.compare.results import Results
 
-    others = [name for name in results.axes if name != axis]
-    if metric is None:
-        print_status("No metric with scores can rank the settings, so nothing is compared.")
-    elif not results.count_pairs(axis) and others:
-        print_status(
-            f"No two settings differ in {axis} alone; choose another axis with --compare-axis: {', '.join(others)}."
-        )
-    elif pairs == [] and results.count_pairs(axis):
-        print_status(f"Settings that differ in {axis} alone have no scores, so nothing is compared.")
-    if metric is not None and any(setting.answered or setting.failed for setting in results.settings):
-        show_settings(results, metric, pairs or (), everything=everything)
-        if metric in results.metrics:
-            show_verdicts(results.verdicts(metric))
-    if everything or metric is None:
-        show_section(settings.section(results, metric))
-    if everything:
-        show_section(differences.section(results, metric))
-    else:
-        print_status("--all prints all settings, metrics, differences and measurements; --json prints everything.")
-    if measured:
-        show_section(settings.measured(results, metric))
+    if against is None:
+        return
+    name = results.ranking_metric(metric)
+    old = Results.open(against, results.experiment)
+    for one in changes_since(results.matrix, old.matrix, name):
+        verdict = "worse" if one.worse else "not significantly worse"
+        setting = _name(results, one.setting)
+        print_status(f"{name} of {setting}: {one.difference.describe()} since {against}: {verdict}")
+        yield not one.worse
+
+
+def _name(results: Results, setting: SettingSummary) -> str:
+    from oprag.compare.analysis.wording import named
+
+    return named(setting.values, results.axes) or "the only setting"

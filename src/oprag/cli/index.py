@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oprag.cli.console import LateProgress
 from oprag.cli.options import Indexing
-from oprag.cli.progress import LateProgress
 from oprag.compare.providers.provider_embedder import embedder_of
 from oprag.embedding.embedder import DualEncoder
 from oprag.embedding.static import local_embedder

@@ -1,39 +1,36 @@
-"""Runs an experiment from the command line: plan, cost confirmation, run, next steps."""
+"""Runs an experiment from the command line: plan, cost confirmation, run, results, next steps."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, echo_json, print_status
-from oprag.cli.progress import LateProgress, RunProgress
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, LateProgress, RunProgress, print_status
 from oprag.errors import ExperimentError, OptionError
+from oprag.masking import describe
+from oprag.profile import write_profile
 
 if TYPE_CHECKING:
     from oprag.compare.plan import Plan
+    from oprag.compare.results import Results
     from oprag.compare.running.report import RunReport
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
 
-__all__ = [
-    "leave",
-    "plan_and_run",
-    "plan_as_json",
-    "print_next_steps",
-    "show_plan",
-    "stdout_to_stderr",
-]
+__all__ = ["Done", "check_metric", "finish", "plan_and_run", "plan_of", "stdout_to_stderr"]
 
 
-def _confirm(question: str) -> None:
-    if not typer.confirm(question, err=True):
-        raise typer.Exit(EXIT_INCOMPLETE)
+class Done(NamedTuple):
+    """A run that has ended: its plan, its report, and the results so far."""
+
+    plan: Plan
+    report: RunReport
+    results: Results
 
 
 def stdout_to_stderr() -> redirect_stdout[Any]:
@@ -41,41 +38,39 @@ def stdout_to_stderr() -> redirect_stdout[Any]:
     return redirect_stdout(sys.stderr)
 
 
-def show_plan(experiment: Experiment, path: Path, *, as_json: bool, **how: bool) -> None:
-    """Print what a run would do; see `make_plan`."""
-    with stdout_to_stderr():
-        plan = _plan(experiment, path, **how)
-    if as_json:
-        echo_json(plan_as_json(plan))
-    else:
-        typer.echo(plan.describe())
+def check_metric(metric: str | None, experiment: Experiment) -> None:
+    """Reject a metric that the table cannot show, before any model is called."""
+    from oprag.compare.metrics.registry import check_better
+
+    if metric is None:
+        return
+    check_better(metric)
+    if metric not in experiment.metric_names:
+        names = ", ".join(experiment.metric_names)
+        raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
-def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """Convert a plan to JSON values."""
-    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
-
-
-def _plan(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
+def plan_of(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
+    """Return what a run would do; see `make_plan`."""
     from oprag.compare.plan import make_plan
 
-    with LateProgress("planning", "answers") as progress:
+    with stdout_to_stderr(), LateProgress("planning", "answers") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
 def plan_and_run(
-    opened: ResolvedExperiment,
+    experiment: Experiment,
     path: Path,
     *,
     yes: bool,
     retry_failed: bool,
     measure: bool = False,
     ray: str | None = None,
-) -> tuple[Plan, RunReport]:
+) -> Done:
     """Plan an experiment, ask for confirmation if it costs money or exceeds a limit, and run it.
 
     Args:
-        opened: The experiment.
+        experiment: The experiment.
         path: The results file; a new file is removed if nothing is run.
         yes: Whether to skip the confirmation.
         retry_failed: Whether to retry questions that failed in an earlier run.
@@ -87,18 +82,23 @@ def plan_and_run(
         OptionError: A confirmation is needed, but standard input is not a terminal.
         typer.Exit: The user declined, or interrupted the run twice.
     """
+    from oprag.compare.results import Results
+    from oprag.compare.running.resolved import ResolvedExperiment
+
+    opened = ResolvedExperiment(experiment)
     with stdout_to_stderr():
         with _removing_unused(path):
-            plan = _plan(opened, path, retry_failed=retry_failed, keep=True)
+            plan = plan_of(opened, path, retry_failed=retry_failed, keep=True)
             print_status(f"{plan.describe()}\nresults file: {path}")
-            _confirm_cost(plan, opened.experiment, yes=yes)
+            _confirm_cost(plan, experiment, yes=yes)
         try:
-            return plan, _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
+            report = _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
         except KeyboardInterrupt:
             print_status(
                 "Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow"
             )
             raise typer.Exit(EXIT_INTERRUPTED) from None
+    return Done(plan, report, Results.open(path, experiment.name))
 
 
 @contextmanager
@@ -117,16 +117,14 @@ def _removing_unused(path: Path) -> Iterator[None]:
 def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
     if plan.unscored is not None:
         raise ExperimentError(plan.unscored, plan)
-    reasons = [*_unpriced(plan, experiment), *_reasons(plan)]
+    reasons = ", and ".join([*_unpriced(plan, experiment), *_reasons(plan)])
     if yes or not reasons:
         return
     if not sys.stdin.isatty():
-        raise OptionError(
-            f"{', and '.join(reasons)}; stdin is not a terminal, so nothing was started: pass --yes to continue",
-            plan,
-        )
-    print_status(f"{', and '.join(reasons)}.")
-    _confirm("Continue?")
+        raise OptionError(f"{reasons}; stdin is not a terminal, so nothing was started: pass --yes to continue", plan)
+    print_status(f"{reasons}.")
+    if not typer.confirm("Continue?", err=True):
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
@@ -169,29 +167,59 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
         return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=progress.update)
 
 
-def leave(report: RunReport) -> None:
-    """Exit with the code for the outcome of the run; return if it is complete.
+def finish(
+    done: Done,
+    metric: str | None,
+    *,
+    profile: str | None,
+    axis: str = "order",
+    everything: bool,
+    as_json: bool,
+    measured: bool = False,
+) -> None:
+    """Print the results of a run and how to continue, write the profile, and exit unless every question has an answer.
+
+    Args:
+        done: The run.
+        metric: The main metric; by default that of the results.
+        profile: The file to write the setting to deploy to; None writes no file.
+        axis: The axis whose values are compared.
+        everything: Whether to print all rows and the tables of the report.
+        as_json: Whether to print the results as JSON instead.
+        measured: Whether to print the measurements.
 
     Raises:
+        OptionError: The setting to deploy has no options that a profile could store.
         typer.Exit: The run was interrupted, or some questions have no answer.
     """
-    if report.outcome == "interrupted":
-        raise typer.Exit(EXIT_INTERRUPTED)
+    from oprag.cli.tables import print_json, print_tables
+
+    plan, report, results = done
+    if as_json:
+        print_json(plan, report, results, axis)
+    else:
+        metric = metric or (results.metric if results.ranking_metrics else None)
+        print_tables(results, metric, axis, everything=everything, measured=measured)
+    _print_next_steps(report, results)
+    if profile is not None and report.complete:
+        write_profile(results.profile(metric), profile)
+        print_status(f"Profile: {profile}")
+    elif profile is not None:
+        print_status("No profile was written, because some questions have no answer yet.", "yellow")
     if not report.complete:
-        raise typer.Exit(EXIT_INCOMPLETE)
+        raise typer.Exit(EXIT_INTERRUPTED if report.outcome == "interrupted" else EXIT_INCOMPLETE)
 
 
-def print_next_steps(name: str, path: Path, report: RunReport) -> None:
+def _print_next_steps(report: RunReport, results: Results) -> None:
     """Print what failed, what is left to do, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
     from oprag.compare.running.ledger import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
-    with ResultsReader(path, name) as reader:
-        failures = reader.failures()
+    with ResultsReader(results.path, results.experiment) as reader:
+        messages = {failure.error: failure.message for failure in reader.failures()}
         notes = reader.notes()
     if report.failed:
-        messages = {failure.error: failure.message for failure in failures}
         print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
             print_status(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
@@ -206,4 +234,4 @@ def print_next_steps(name: str, path: Path, report: RunReport) -> None:
         higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
         left = f"{report.remaining:,} questions in cells are left"
         print_status(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
-    print_status(f"Results: {path}")
+    print_status(f"Results: {results.path}")

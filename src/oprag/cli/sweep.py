@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
+from oprag.cli.console import print_status
 from oprag.cli.options import (
     MODEL,
     AsJson,
@@ -23,22 +24,18 @@ from oprag.cli.options import (
     metric_names,
     typed_options,
 )
-from oprag.cli.run import leave, plan_and_run, print_next_steps, stdout_to_stderr
-from oprag.errors import ExperimentError, OptionError
+from oprag.cli.run import check_metric, finish, plan_and_run, stdout_to_stderr
+from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
 from oprag.methods.registry import method_names
-from oprag.profile import FILE_NAME, PROFILE, write_profile
-
-if TYPE_CHECKING:
-    from oprag.compare.running.report import RunReport
-    from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.sweep.result import Sweep
+from oprag.profile import FILE_NAME, PROFILE
 
 __all__ = ["sweep"]
 
 _NONE = "none"
-_COVERAGE = "More text never contains less evidence; to see how a model copes with more text, run a sweep with --model"
+_COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
+_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 
 
 def _format_names() -> tuple[str, ...]:
@@ -70,7 +67,8 @@ def sweep(
     budgets: Annotated[
         str | None,
         typer.Option(
-            help="Token budgets of the context, comma-separated; 1k is 1,024. Default: 1k to 48k in eight steps."
+            help="Token budgets of the context, comma-separated; 1k is 1,024. Default: 1k to 48k in eight steps, "
+            "without those smaller than a chunk and those beyond the documents."
         ),
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, comma-separated.")] = "source,rank,random",
@@ -105,7 +103,7 @@ def sweep(
         str,
         typer.Option(
             "--write-profile",
-            help="The file to write the chosen setting to, for from_profile; none writes no file.",
+            help="The file to write the setting to deploy to, for from_profile; none writes no file.",
         ),
     ] = FILE_NAME,
     yes: Yes = False,
@@ -118,116 +116,52 @@ def sweep(
 ) -> None:
     """Answer questions with each token budget and order, and find the best setting.
 
-    Prints the score of each setting, reports where the curve of each order peaks or that it is flat, and writes the
-    chosen setting to a profile. Exit codes are those of oprag compare; a budget too small for any chunk does not count
-    as a failure.
+    Runs an experiment like oprag compare, with the same output and exit codes, and writes the setting to deploy to a
+    profile.
     """
     from oprag.compare.data.read import read_data
-    from oprag.compare.running.resolved import ResolvedExperiment
-    from oprag.compare.sweep.experiment import sweep_experiment
-    from oprag.compare.sweep.result import Sweep
+    from oprag.compare.sweep import sweep_experiment
 
     indexing: Indexing = indexed.value()
-    chosen_budgets = {} if budgets is None else {"budgets": budgets.split(",")}
+    grid: dict[str, Any] = {
+        "order": [one.strip() for one in orders.split(",")],
+        "seed": list(range(1, seeds + 1)),
+        "continuity": _listed("continuity", continuity, float, "numbers such as 0,0.3"),
+        "token_budget": budgets and _listed("budgets", budgets, _budget, "numbers of tokens such as 1500,16k"),
+        "method": method,
+        **{name: getattr(indexing, name) for name in ("splitter", "chunk_size", "chunk_overlap", "search")},
+    }
+    others: dict[str, Any] = {} if metric is None else {"metrics": list(dict.fromkeys([metric, "evidence_coverage"]))}
     if profile != _NONE:
         read = [results, data] if questions is None else [results, data, questions]
         check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
     with stdout_to_stderr():
         data_set = read_data(data, format) if questions is None else read_data(questions, format, documents=data)
-        data_set = data_set if sample is None else data_set.sample(min(sample, len(data_set.questions)))
         experiment = sweep_experiment(
-            data_set,
-            **chosen_budgets,
-            orders=[part.strip() for part in orders.split(",")],
-            seeds=seeds,
-            continuity=[_number(part) for part in continuity.split(",")],
-            model=model,
-            method=method,
-            metric=metric,
-            embedder=indexing.embeddings,
-            grid=_grid(indexing),
+            data_set if sample is None else data_set.sample(min(sample, len(data_set.questions))),
+            grid={name: value for name, value in grid.items() if value is not None},
+            models={} if model is None else {model: model},
+            embedders={indexing.embeddings: indexing.embeddings},
             limits={"calls": limit_calls, "tokens": limit_tokens},
             max_concurrency=max_concurrency,
+            **others,
         )
-    path = Path(results)
-    _, report = plan_and_run(ResolvedExperiment(experiment), path, yes=yes, retry_failed=retry_failed)
-    report = Sweep.settled(report)
-    found = _found(path, experiment, report)
-    deployed = report.complete and profile != _NONE
-    replaced = deployed and Path(profile).is_file()
-    if deployed:
-        # Write before printing: the program at the end of the pipe may close it after the first lines.
-        write_profile(found.profile, profile)
-    _show(found, path, everything=everything, as_json=as_json)
-    print_next_steps(experiment.name, path, report)
-    if deployed:
-        print_status(f"Profile: {profile}{', replaced' if replaced else ''}")
-    elif profile != _NONE:
-        print_status("No profile was written, because some questions have no answer yet.", "yellow")
-    leave(report)
+        check_metric(metric, experiment)
+    if model is None and not as_json:
+        print_status(_COVERAGE)
+    done = plan_and_run(experiment, Path(results), yes=yes, retry_failed=retry_failed)
+    finish(done, metric, profile=None if profile == _NONE else profile, everything=everything, as_json=as_json)
 
 
-def _number(typed: str) -> float:
+def _listed(name: str, given: str, convert: Callable[[str], float], what: str) -> list[float]:
     try:
-        return float(typed)
+        return [convert(one.strip()) for one in given.split(",")]
     except ValueError:
-        raise OptionError(f"continuity must be numbers such as 0,0.3, got {describe(typed)}", typed) from None
+        raise OptionError(f"{name} must be {what}, got {describe(given)}", given) from None
 
 
-def _grid(indexing: Indexing) -> dict[str, Any]:
-    names = ("splitter", "chunk_size", "chunk_overlap", "search")
-    return {name: value for name in names if (value := getattr(indexing, name)) is not None}
-
-
-def _found(path: Path, experiment: Experiment, report: RunReport) -> Sweep:
-    from oprag.compare.sweep.result import read_sweep
-
-    try:
-        return read_sweep(path, experiment.name, experiment.metric_names[0])
-    except ExperimentError as error:
-        # Print what failed or stopped the run: the cause of this error.
-        print_next_steps(experiment.name, path, report)
-        print_status(f"Error: {error}", "red")
-        leave(report)
-        raise typer.Exit(EXIT_INCOMPLETE) from error
-
-
-def _show(found: Sweep, path: Path, *, everything: bool, as_json: bool) -> None:
-    pairs = found.points.differences("order", [found.metric])
-    if as_json:
-        from oprag.cli.tables import curve_as_json, difference_as_json, setting_as_json
-
-        echo_json(
-            {
-                "results": str(path),
-                "metric": found.metric,
-                "settings": [setting_as_json(setting) for setting in found.results.settings],
-                "curves": [curve_as_json(curve) for curve in found.curves],
-                "impossible": [setting_as_json(setting) for setting in found.impossible],
-                "remarks": found.remarks,
-                "differences": [difference_as_json(pair) for pair in pairs],
-                "chosen": dict(found.chosen.values),
-                "reason": found.reason,
-                "profile": asdict(found.profile),
-            }
-        )
-        return
-    from oprag.cli.tables import show_section, show_settings, show_verdicts
-    from oprag.compare.analysis.verdicts import ORDER
-    from oprag.compare.report import differences, settings
-
-    show_settings(found.points, found.metric, pairs, everything=everything)
-    # Only the verdict on order: the curves cover the token budget, and a sweep has no prices.
-    show_verdicts([one for one in found.points.verdicts(found.metric) if one.question == ORDER])
-    if everything:
-        show_section(settings.section(found.results, found.metric))
-        show_section(differences.section(found.results, found.metric))
-    for orders, conclusion in found.conclusions.items():
-        typer.echo(f"{', '.join(orders)}: {conclusion}")
-    for remark in found.remarks:
-        typer.echo(f"{remark}.")
-    if found.metric == "evidence_coverage":
-        typer.echo(f"{_COVERAGE}.")
-    values = found.chosen.values
-    near = f", continuity={values['continuity']}" if values.get("continuity") else ""
-    typer.echo(f"chosen: order={values['order']}{near}, token_budget={values['token_budget']:,}: {found.reason}")
+def _budget(given: str) -> int:
+    """Convert a number of tokens such as 1500 or 16k."""
+    if (found := _BUDGET.fullmatch(given)) is None:
+        raise ValueError(given)
+    return int(found[1].replace("_", "")) * (1_024 if found[2] else 1)

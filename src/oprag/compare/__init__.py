@@ -22,13 +22,11 @@ __all__ = [
     "ScoredAnswer",
     "SettingDifference",
     "SettingSummary",
-    "Sweep",
     "compare",
     "make_plan",
     "metric",
     "prompts_of",
     "read_data",
-    "read_sweep",
     "run",
     "run_on_ray",
     "sweep_experiment",
@@ -54,16 +52,14 @@ _PLACES = {
     "ScoredAnswer": "oprag.compare.metrics.registry",
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
-    "Sweep": "oprag.compare.sweep.result",
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
     "metric": "oprag.compare.metrics.registry",
     "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data.read",
-    "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
     "run_on_ray": "oprag.compare.ray",
-    "sweep_experiment": "oprag.compare.sweep.experiment",
+    "sweep_experiment": "oprag.compare.sweep",
     "write_report": "oprag.compare.report.write",
 }
 
@@ -87,8 +83,7 @@ if TYPE_CHECKING:
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
-    from oprag.compare.sweep.experiment import sweep_experiment
-    from oprag.compare.sweep.result import Sweep, read_sweep
+    from oprag.compare.sweep import sweep_experiment
 
 __getattr__ = loader(__name__, _PLACES)
 

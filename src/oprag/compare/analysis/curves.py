@@ -55,7 +55,6 @@ class Curve:
         others: The highest point compared with each of the others (`baseline`), in the order of `points`.
         comparisons: Number of comparisons that p-values are corrected for.
         unscored: Values without scores, because all questions failed or were not tried yet.
-        exhausted: Whether the largest value already reads everything, so that a larger one cannot score higher.
     """
 
     axis: str
@@ -66,7 +65,6 @@ class Curve:
     others: tuple[SettingDifference, ...] = field(repr=False)
     comparisons: int = 0
     unscored: tuple[Any, ...] = ()
-    exhausted: bool = False
 
     @property
     def contenders(self) -> tuple[CurvePoint, ...]:
@@ -93,12 +91,7 @@ class Curve:
             )
             if self.sweet_spot is self.points[0] or self.sweet_spot is self.points[-1]:
                 end = "largest" if self.sweet_spot is self.points[-1] else "smallest"
-                beyond = (
-                    "already reads everything, so no larger value can score higher"
-                    if self.exhausted and end == "largest"
-                    else f"is the {end} value tried, so the peak may be beyond it"
-                )
-                text += f"; {self._named(self.sweet_spot.value)} {beyond}"
+                text += f"; {self._named(self.sweet_spot.value)} is the {end} value tried, so the peak may be beyond it"
         else:
             nearest = self._nearest([one for one in self.others if not one.difference.significantly_higher])
             text = (

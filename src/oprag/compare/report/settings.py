@@ -22,8 +22,8 @@ _MEASURED = {"seconds": 3, "cpu_seconds": 3, "cpu_percent": 0, "peak_memory_mib"
 _USAGE = ("calls", "input_tokens", "output_tokens", "context_tokens")
 
 
-def section(results: Results, metric: str | None) -> Section | None:
-    """The tables of settings, each sorted by the main metric."""
+def section(results: Results, metric: str | None, axis: str = "order") -> Section | None:
+    """The tables of settings, each sorted by the main metric; the first one has the differences along the axis."""
     if not any(one.answered or one.failed for one in results.settings):
         return None
     if metric is None:
@@ -31,12 +31,12 @@ def section(results: Results, metric: str | None) -> Section | None:
         return Section("settings", "All settings", [*parts, _usage(results, results.settings)])
     settings = ranked(results.settings, metric)
     others = [name for name in results.metrics if name != metric]
-    parts = [_main(results, settings, metric), *_notes(results, metric), *_others(results, settings, others)]
+    parts = [_main(results, settings, metric, axis), *_notes(results, metric), *_others(results, settings, others)]
     return Section("settings", "All settings", [*parts, _usage(results, settings)])
 
 
-def _main(results: Results, settings: Sequence[SettingSummary], metric: str) -> Table:
-    axis, baselines = _baselines(results, metric)
+def _main(results: Results, settings: Sequence[SettingSummary], metric: str, first_axis: str) -> Table:
+    axis, baselines = _baselines(results, metric, first_axis)
     cost = results.usual_cost(metric)
     columns: dict[str, list[str]] = {metric: _scores(settings, metric)}
     if baselines:
@@ -58,9 +58,9 @@ def _main(results: Results, settings: Sequence[SettingSummary], metric: str) -> 
     return _table(results, caption, settings, columns)
 
 
-def _baselines(results: Results, metric: str) -> tuple[str, Mapping[int, SettingDifference]]:
-    """An axis, and the difference of each setting that has exactly one baseline along it, by setting number."""
-    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
+def _baselines(results: Results, metric: str, first_axis: str) -> tuple[str, Mapping[int, SettingDifference]]:
+    """An axis, `first_axis` if possible, and the difference of each setting that has exactly one baseline along it."""
+    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != first_axis):
         if single := single_baselines(results.differences(axis, [metric])):
             return axis, single
     return "", {}
@@ -119,7 +119,7 @@ def _notes(results: Results, metric: str) -> Iterator[Part]:
             best = best_of(settings, metric, axes=results.axes, family=results.family(metric))
             yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
     if any(one.estimated for one in results.settings):
-        yield Text(COUNTED, quiet=True)
+        yield Text(COUNTED)
     if any(one.doubtful for one in results.settings):
         yield Text(
             f"! marks settings with this problem in more than {MANY:.0%} of the answers, so their scores are not "

@@ -1,0 +1,274 @@
+"""The experiment of a sweep, and what its results say."""
+
+from typing import Any
+
+import pytest
+
+from oprag import ExperimentError, OptionError
+from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
+from oprag.compare.providers.names import tokenizer_of
+from oprag.index.splitting import Split, pieces_of
+from oprag.profile import read_profile, write_profile
+from oprag.tokens import approximate_tokens
+from tests.compare.folders import write_data
+from tests.compare.ledgers import reader, thorough, write_ledgers
+
+WORDS = {"splitter": "words", "chunk_size": 14}
+MODELS = {"reader": ModelSpec(reader(), name="reader")}
+
+
+@pytest.fixture
+def data(tmp_path):
+    book, asked = write_ledgers(tmp_path)
+    return read_data(asked, documents=book)
+
+
+def contexts(experiment):
+    return [(cell.context_options.token_budget, cell.context_options.order) for cell in experiment.grid_cells.cells]
+
+
+# The experiment
+
+
+def test_budgets_reach_from_a_chunk_to_the_whole_documents():
+    text = "The harbour of Aldmere has nine cranes, and its lamp burns by night until the last ship is in. "
+
+    def budgets(repeated, **grid):
+        evidence = (Evidence("book", 0, 1),)
+        question = Question(id="1", text="What is there?", documents=("book",), evidence=evidence)
+        documents = {"book": text * repeated, "other": text * 10_000}
+        data = DataSet(name="set", documents=documents, questions=[question])
+        return [value // 1_024 for value in sweep_experiment(data, grid=grid).grid[0]["token_budget"]]
+
+    # About 24 tokens each; the other document is read for no question.
+    assert budgets(10_000) == [1, 2, 4, 8, 16, 24, 32, 48]
+    assert budgets(500) == [1, 2, 4, 8, 16]
+    assert budgets(1) == [1]
+    assert budgets(500, chunk_size=2_500) == [4, 8, 16]
+    assert budgets(500, token_budget=[65_536, 2_048]) == [64, 2]
+
+
+def test_every_budget_in_every_order_and_nothing_else_differs(data):
+    experiment = sweep_experiment(data, grid={"token_budget": [200, 100]})
+    assert contexts(experiment) == [
+        (budget, order) for budget in (200, 100) for order in ("source", "rank", "random", "random", "random")
+    ]
+    cells = experiment.grid_cells.cells
+    # As many candidates for each.
+    assert len({cell.context_options.k for cell in cells}) == 1
+    assert {cell.method for cell in cells} == {"context_only"}
+    assert experiment.name == "sweep"
+
+
+def test_what_is_given_replaces_the_defaults(data):
+    grid = {"token_budget": 100, "order": "rank", "splitter": "words", "chunk_size": [14, 30], "neighbors": 1}
+    experiment = sweep_experiment(data, grid=grid, name="mine", max_concurrency=2)
+    assert contexts(experiment) == [(100, "rank")] * 2
+    assert {cell.split.size for cell in experiment.grid_cells.cells} == {14, 30}
+    assert {cell.context_options.neighbors for cell in experiment.grid_cells.cells} == {1}
+    assert (experiment.name, experiment.max_concurrency) == ("mine", 2)
+    (cell,) = sweep_experiment(data, grid={"k": 7, "token_budget": 100, "order": "rank"}).grid_cells.cells
+    assert cell.context_options.k == 7
+
+
+def test_what_is_scored_fits_the_questions(data, tmp_path):
+    assert sweep_experiment(data).metrics == ("evidence_coverage",)
+    experiment = sweep_experiment(data, models=MODELS)
+    assert experiment.metrics == ("token_f1", "evidence_coverage")
+    assert {cell.method for cell in experiment.grid_cells.cells} == {"stuff"}
+    asked = tmp_path / "choices.jsonl"
+    asked.write_text('{"question": "Which?", "choices": ["a", "b"], "right_choice": 1, "text": "It is b."}\n')
+    choices = read_data(asked)
+    assert sweep_experiment(choices, models=MODELS).metrics[0] == "choice_accuracy"
+    with pytest.raises(OptionError, match="a score of evidence_coverage: no question has evidence"):
+        sweep_experiment(choices)
+    asked.write_text('{"question": "Which?", "text": "It is b."}\n')
+    with pytest.raises(OptionError, match="no answer would have a score of choice_accuracy: no question has"):
+        sweep_experiment(read_data(asked), models=MODELS)
+    with pytest.raises(OptionError, match="a score of rouge_l: no question has gold answers"):
+        sweep_experiment(read_data(asked), models=MODELS, metrics=["rouge_l"])
+    with pytest.raises(OptionError, match="a score of token_f1: no method produces an answer"):
+        sweep_experiment(data, metrics=["token_f1"])
+
+
+def test_questions_that_name_a_document_keep_it(tmp_path):
+    folder = write_data(tmp_path / "data")
+    (tmp_path / "other.md").write_text("Nothing about it.", encoding="utf-8")
+    data = read_data(folder / "questions.jsonl", documents=tmp_path / "other.md")
+    assert {question.documents for question in data.questions} == {("book0.md",)}
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ({"token_budget": [0]}, "invalid value 0 of the axis 'token_budget'"),
+        ({"token_budget": "16k"}, "invalid value '16k' of the axis 'token_budget'"),
+        ({"order": []}, "the axis 'order' has no values"),
+        ({"order": [1]}, "invalid value 1 of the axis 'order'"),
+        ({"chunk_size": "a"}, "invalid value 'a' of the axis 'chunk_size'"),
+        ({"ordr": "rank"}, "unknown axis 'ordr'"),
+        (["neighbors"], "a grid must map axes to values"),
+        ({"method": "refine"}, "method=refine requires a model"),
+        ({"method": "closed_book"}, "requires a model"),
+        ({"continuity": 2}, "continuity must be"),
+    ],
+)
+def test_what_cannot_be_is_told_in_words(data, grid: Any, words):
+    with pytest.raises((OptionError, ExperimentError), match=words):
+        sweep_experiment(data, grid=grid)
+    path: Any = "book.txt"
+    with pytest.raises(OptionError, match="data must be a data set"):
+        sweep_experiment(path, grid=grid)
+
+
+def test_a_method_must_read_a_context(data):
+    for method in ("closed_book", "long_context"):
+        with pytest.raises(OptionError, match=f"method={method} cannot be swept"):
+            sweep_experiment(data, grid={"method": method}, models=MODELS)
+    both = sweep_experiment(data, grid={"method": ["stuff", "closed_book"]}, models=MODELS)
+    assert {cell.method for cell in both.grid_cells.cells} == {"stuff", "closed_book"}
+
+
+# How many candidates there are, so that the budget decides how many chunks are kept
+
+PROSE = "The harbour of Aldmere has nine cranes, and its lamp burns by night until the last ship is in. " * 900
+NUMBERS = "\n".join(" ".join(f"{row * column % 977 / 10:.1f}" for column in range(12)) for row in range(2_000))
+RAGGED = "\n\n".join("So it is. " * (1 + row * 7 % 40) for row in range(900))
+
+
+def candidates(documents, budget, **grid):
+    evidence = (Evidence(next(iter(documents)), 0, 1),)
+    question = Question(id="1", text="What is there?", documents=tuple(documents), evidence=evidence)
+    data = DataSet(name="set", documents=documents, questions=[question])
+    (k,) = sweep_experiment(data, grid={"token_budget": budget, **grid}).grid[0]["k"]
+    return k
+
+
+@pytest.mark.parametrize("document", [PROSE, NUMBERS, RAGGED])
+@pytest.mark.parametrize("split", [Split(), Split("words", 40), Split("recursive", 100), Split("recursive")])
+def test_the_shorter_half_of_the_chunks_fills_the_budget(document, split):
+    pieces = pieces_of({"a": document}, tokenizer_of("local").tokenizer, split)
+    found = sorted(approximate_tokens(window.text) for window, _ in pieces)
+    shorter = found[: len(found) // 2]
+    k = candidates({"a": document}, 8_192, splitter=split.splitter, chunk_size=split.size)
+    tokens = k * sum(shorter) / len(shorter)
+    # And hardly more than that: each candidate takes time.
+    assert 1.2 * 8_192 < tokens < 1.9 * 8_192
+
+
+def test_a_long_document_is_sampled_all_over():
+    # Prose in front, where a title page would be all there is to see of it.
+    long = {"a": PROSE * 5 + NUMBERS * 8}
+    k = candidates(long, 8_192)
+    assert k > 1.4 * candidates({"a": PROSE}, 8_192)
+    assert k == candidates(long, 8_192)
+
+
+def test_short_documents_are_chunks_of_their_own():
+    assert candidates({str(number): "Nine cranes." for number in range(200)}, 300) == 150
+
+
+def test_pages_are_one_document():
+    assert candidates({"a": [PROSE, PROSE]}, 1) == 1
+
+
+def test_the_largest_budget_and_the_smallest_chunks_decide():
+    assert candidates({"a": PROSE}, [100, 8_192], chunk_size=[32, 128]) == candidates(
+        {"a": PROSE}, 8_192, chunk_size=32
+    )
+
+
+def test_budgets_are_filled_where_chunks_are_short(tmp_path):
+    # A token of the embedder is a digit here, which is no more than a quarter of one of the reader's.
+    rows = NUMBERS.splitlines()[:600]
+    start = len("\n".join(rows[:300])) + 1
+    evidence = (Evidence("table", start, start + len(rows[300])),)
+    question = Question(id="1", text="What is 30.5?", documents=("table",), evidence=evidence)
+    data = DataSet(name="set", documents={"table": "\n".join(rows)}, questions=[question])
+    (row,) = compare(sweep_experiment(data, grid={"token_budget": 4_096, "order": "rank"}), tmp_path / "sweep.db")
+    assert 0.95 * 4_096 < row["context_tokens"] <= 4_096
+
+
+# Its results
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    book, asked = write_ledgers(folder, questions=80)
+    grid = {"token_budget": [20, 60, 150, 300, 900], **WORDS}
+    return compare(sweep_experiment(read_data(asked, documents=book), grid=grid, models=MODELS), folder / "sweep.db")
+
+
+def test_an_inverted_u_has_its_sweet_spot(swept):
+    by_order = {curve.values["order"]: curve for curve in swept.curves("token_budget")}
+    assert list(by_order) == ["source", "rank", "random"]
+    source = by_order["source"]
+    means = [point.summary.mean or 0.0 for point in source.points]
+    # Up, and down again where the context is too long for the model.
+    assert means[0] < means[1] < max(means)
+    assert means[-1] == 0
+    assert source.sweet_spot is not None
+    assert means.index(max(means)) == [point.value for point in source.points].index(source.sweet_spot.value)
+    # The model needs the ledgers in their sequence.
+    assert (by_order["rank"].highest.summary.mean or 0.0) < max(means)
+
+
+def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, tmp_path):
+    chosen = swept.deployed()
+    assert chosen.values["order"] == "source"
+    assert 150 <= chosen.values["token_budget"] <= 300
+    write_profile(swept.profile(), tmp_path / "oprag.toml")
+    profile = read_profile(tmp_path / "oprag.toml")
+    options = profile.as_context_options()
+    assert (options.order, options.token_budget, options.k) == (
+        *("source", chosen.values["token_budget"]),
+        chosen.values["k"],
+    )
+    assert profile.method["method"] == "stuff"
+    assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
+
+
+def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
+    for orders, chosen in (
+        (["random", "rank", "source"], "source"),
+        (["random", "reverse_rank"], "reverse_rank"),
+        (["random"], "random"),
+    ):
+        # Not stitched, the whole book is as many tokens in any order.
+        grid = {"token_budget": [900, 1_800], "order": orders, "stitch": False, **WORDS}
+        results = compare(sweep_experiment(data.sample(6), grid=grid, name=chosen), tmp_path / "sweep.db")
+        values = results.deployed().values
+        assert (values["order"], values["token_budget"]) == (chosen, 900)
+        assert results.profile().context["order"] == chosen
+
+
+def test_where_a_model_answers_its_tokens_are_counted(data, tmp_path):
+    models = {"thorough": ModelSpec(thorough(), name="thorough")}
+    grid = {"token_budget": [40, 300, 900], "order": "source", "method": "self_route", **WORDS}
+    results = compare(sweep_experiment(data.sample(20), grid=grid, models=models), tmp_path / "sweep.db")
+    # Whatever is not in the context is in the whole book, which is read where the budget is small.
+    assert set(results["token_f1"]) == {1.0}
+    taken = dict(zip(results["token_budget"], results["tokens"], strict=True))
+    assert taken[300] < taken[40]
+    assert results.deployed().values["token_budget"] == 300
+
+
+def count_characters(text: str) -> int:
+    return len(text)
+
+
+def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(data, tmp_path):
+    experiment = sweep_experiment(data.sample(3), grid={"token_budget": 400}, count_tokens=count_characters)
+    profile = compare(experiment, tmp_path / "sweep.db").profile()
+    assert "count_tokens" not in profile.context
+    assert "test_sweep:count_characters, which cannot be stored in a profile" in profile.about["count_tokens"]
+
+
+def test_continuity_is_swept_beside_orders(data, tmp_path):
+    grid = {"token_budget": [60, 150], "order": ["source", "rank"], "continuity": [0, 0.5], **WORDS}
+    compare(sweep_experiment(data.sample(20), grid=grid), tmp_path / "sweep.db")
+    results = Results.open(tmp_path / "sweep.db")
+    assert len(results.curves("token_budget")) == 4
+    assert "Does continuity matter?" in {one.question for one in results.verdicts()}
+    assert results.profile().context.get("continuity", 0.0) == results.deployed().values["continuity"]
