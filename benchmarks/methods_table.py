@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
-from oprag.cli.index import index_sources
+from oprag.cli.ask import index_sources
 from oprag.cli.options import Indexing
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.embedding.static import local_embedder

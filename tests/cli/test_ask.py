@@ -20,14 +20,8 @@ from oprag.cli.options import Indexing
 from oprag.compare.providers import local_model
 from oprag.methods import MethodOptions
 from tests.cli import provider
+from tests.cli.commands import PARTS, QUESTION, check_refusal, done, run
 
-QUESTION = "How much does a crane lift?"
-PARTS = [
-    "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
-    "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
-    "A comet crossed the sky in March, and the observatory measured its tail every night. ",
-    "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
-]
 CRANES = "It lifts forty tons [1].\nConfidence: 80"
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
@@ -44,35 +38,16 @@ def model(monkeypatch):
     return provider.install(monkeypatch)
 
 
-@pytest.fixture
-def book(tmp_path):
-    path = tmp_path / "book.md"
-    path.write_text("".join(PARTS), encoding="utf-8")
-    return path
-
-
 def ask(*arguments, llm="groq:cranes", **kwargs):
-    return CliRunner().invoke(app, ["ask", *map(str, arguments), "--model", llm], **kwargs)
+    return run("ask", *arguments, "--model", llm, **kwargs)
 
 
-def answered(*arguments, **kwargs):
-    result = ask(*arguments, **kwargs)
-    assert result.exit_code == 0, result.output
-    return result
+def answered(*arguments, llm="groq:cranes", **kwargs):
+    return done("ask", *arguments, "--model", llm, **kwargs)
 
 
 def json_of(*arguments, **kwargs):
     return json.loads(answered(*arguments, "--json", **kwargs).stdout)
-
-
-def check_refusal(result, *words, code=2):
-    """One sentence on standard error that names what is wrong, and nothing else."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
-    assert "Traceback" not in result.stderr
-    for word in words:
-        assert word in result.stderr
 
 
 # Answers
@@ -238,23 +213,12 @@ def test_a_comparison_of_methods_that_there_are_not(book, model, methods):
     assert model.made == []
 
 
-def test_choices_of_a_comparison_are_not_lost(book, model):
-    """Either the model reads them, or they are refused."""
-    result = ask(book, QUESTION, "--compare", "stuff", "--choice", "forty tons", "--choice", "ninety tons")
-    if result.exit_code == 0:
-        assert "A. forty tons\nB. ninety tons" in model.prompts[0]
-    else:
-        check_refusal(result, "choice")
-
-
-def test_a_comparison_can_be_explained(book):
-    """Either it is, or that is refused."""
-    result = ask(book, QUESTION, "--compare", "stuff,refine", "--explain")
-    if result.exit_code == 0:
-        assert "method stuff: 1 call" in result.stdout
-        assert "method refine: 1 call" in result.stdout
-    else:
-        check_refusal(result, "explain")
+def test_a_comparison_has_choices_and_is_explained(book, model):
+    choices = ("--choice", "forty tons", "--choice", "ninety tons")
+    shown = answered(book, QUESTION, "--compare", "stuff,refine", *choices, "--explain").stdout
+    assert "A. forty tons\nB. ninety tons" in model.prompts[0]
+    assert "method stuff: 1 call" in shown
+    assert "method refine: 1 call" in shown
 
 
 # Options
@@ -319,12 +283,6 @@ def test_options_reach_the_context(book, model):
     assert re.search(r"<\d+>\n", model.prompts[0])
 
 
-def test_tokens_can_be_counted_as_the_embedder_counts(book):
-    (context,) = json_of(book, QUESTION, *SMALL, "--token-budget", 40, "--count-tokens", "local")["contexts"]
-    assert 0 < context["tokens"] <= 40
-    assert not context["tokens_are_approximate"]
-
-
 def test_the_model_gets_its_address_and_its_temperature(book, model):
     answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5", "--max-tokens", "7")
     (made,) = model.made
@@ -380,9 +338,6 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
         ("--collapse-tokens", "0", ["collapse_tokens must be"]),
         ("--source-token-budget", "0", ["source_token_budget must be"]),
         ("--max-concurrency", "0", ["max_concurrency must be"]),
-        ("--k", "0", ["k must be"]),
-        ("--chunk-size", "0", ["chunk_size must be"]),
-        ("--count-tokens", "no.such:thing", ["count_tokens: "]),
     ],
 )
 def test_an_option_with_a_wrong_value(book, model, option, value, words):
@@ -391,23 +346,10 @@ def test_an_option_with_a_wrong_value(book, model, option, value, words):
     assert model.prompts == []
 
 
-@pytest.mark.parametrize("option", ["--temperature", "--k", "--answer-threshold"])
-def test_a_number_that_is_none(book, option):
-    result = ask(book, QUESTION, option, "many")
-    assert result.exit_code == 2
-    assert option in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 @pytest.mark.parametrize("question", ["", " \n"])
 def test_an_empty_question(book, model, question):
     check_refusal(ask(book, question), "the question is empty")
     assert model.made == []
-
-
-def test_a_file_that_there_is_not(tmp_path, model):
-    check_refusal(ask(tmp_path / "none.txt", QUESTION), "cannot read")
-    assert model.prompts == []
 
 
 def test_a_model_that_does_not_answer(book):

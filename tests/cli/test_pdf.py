@@ -1,16 +1,14 @@
 """PDF files on the command line, read page by page."""
 
-import json
 import re
 import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
-from tests.cli import provider
+from tests.cli import commands, provider
+from tests.cli.commands import check_refusal, run
 from tests.pdfs import encrypted, encrypted_with_aes, pdf
 
 PAGES = (
@@ -28,15 +26,8 @@ def book(tmp_path):
     return path
 
 
-def run(command, *arguments, **kwargs):
-    return CliRunner().invoke(app, [command, *map(str, arguments)], **kwargs)
-
-
 def json_of(*arguments, **kwargs):
-    result = run("ask", *arguments, "--json", **kwargs)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return json.loads(result.stdout)
+    return commands.json_of("ask", *arguments, **kwargs)
 
 
 # Pages
@@ -91,33 +82,28 @@ def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
 # What cannot be read
 
 
-def check_refusal(path, *words):
-    """One sentence on standard error that names the file, and nothing else."""
-    result = run("ask", path, "crane")
-    assert (result.exit_code, result.stdout) == (2, ""), result.output
-    assert re.fullmatch(r"Error: [^\n]+\n", result.stderr)
-    for word in (str(path), *words):
-        assert word in result.stderr
+def check_unreadable(path, *words):
+    check_refusal(run("ask", path, "crane"), str(path), *words)
 
 
 @pytest.mark.parametrize("pages", [("",), ("", " ", "")])
 def test_scans_need_ocr(tmp_path, pages):
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf(*pages))
-    check_refusal(path, "no text", f"({len(pages)})", "ocrmypdf")
+    check_unreadable(path, "no text", f"({len(pages)})", "ocrmypdf")
 
 
 def test_a_file_with_a_password_must_be_decrypted(tmp_path):
     path = tmp_path / "secret.pdf"
     path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
-    check_refusal(path, "encrypted", "qpdf --decrypt")
+    check_unreadable(path, "encrypted", "qpdf --decrypt")
 
 
 @pytest.mark.skipif(find_spec("cryptography") is not None, reason="reads AES")
 def test_a_file_that_is_encrypted_with_aes_says_what_it_needs(tmp_path):
     path = tmp_path / "secret.pdf"
     path.write_bytes(encrypted_with_aes())
-    check_refusal(path, "encrypted with AES", "pip install 'pypdf[crypto]'")
+    check_unreadable(path, "encrypted with AES", "pip install 'pypdf[crypto]'")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +114,7 @@ def test_a_file_that_is_encrypted_with_aes_says_what_it_needs(tmp_path):
 def test_a_damaged_file_is_one_line(tmp_path, data):
     path = tmp_path / "damaged.pdf"
     path.write_bytes(data)
-    check_refusal(path)
+    check_unreadable(path)
 
 
 @pytest.mark.process

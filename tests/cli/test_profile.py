@@ -1,34 +1,17 @@
 """`--profile`, on the commands that make contexts and answers."""
 
-import json
-
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
 from oprag.profile import Profile, write_profile
-from tests.cli import provider
+from tests.cli import commands, provider
+from tests.cli.commands import QUESTION
 
-QUESTION = "How much does a crane lift?"
-PARTS = [
-    "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
-    "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
-    "A comet crossed the sky in March, and the observatory measured its tail every night. ",
-    "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
-]
 ASSEMBLY = {"k": 3, "token_budget": None, "order": "rank", "count_tokens": "words", "gap": "[...]", "separator": "\\n"}
 
 
 @pytest.fixture(autouse=True)
 def model(monkeypatch):
     return provider.install(monkeypatch)
-
-
-@pytest.fixture
-def book(tmp_path):
-    path = tmp_path / "book.md"
-    path.write_text("".join(PARTS), encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture
@@ -45,13 +28,11 @@ PASSAGES = ()
 
 
 def run(model, *arguments):
-    return CliRunner().invoke(app, [str(one) for one in ("ask", *arguments, "--chunk-size", "12", *model)])
+    return commands.run("ask", *arguments, "--chunk-size", 12, *model)
 
 
 def json_of(model, *arguments):
-    result = run(model, *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    return commands.json_of("ask", *arguments, "--chunk-size", 12, *model)
 
 
 def ranks(context):

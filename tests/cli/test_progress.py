@@ -3,28 +3,23 @@
 import io
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from oprag.cli import console as progress_module
-from oprag.cli.console import LateProgress, RunProgress
+from oprag.cli.console import LateProgress
+from oprag.cli.run import progress_text
 from oprag.compare.db.records import Spent
 from oprag.compare.running.report import RunReport
 
 
-def now(done, *, failed=0, stopping=""):
-    spent = Spent(12, 123_456, 1.5)
-    return RunReport(
-        outcome=stopping,
-        total=100,
-        answered=done - failed,
-        failed={"TimeoutError": failed} if failed else {},
-        remaining=100 - done,
-        spent=spent,
-        running=3,
-        seconds=1.0,
-    )
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: now[0])
+    return now
 
 
 @pytest.fixture
@@ -40,59 +35,61 @@ def shown(monkeypatch):
     return console
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(shown, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
+def test_without_a_terminal_there_is_a_line_now_and_then(shown, clock):
     out = shown(terminal=False)
-    with RunProgress(priced=True) as progress:
+    with LateProgress("chunks") as progress:
         for second in range(31):
             clock[0] = float(second)
-            progress.update(now(second, failed=second // 15))
+            progress.update(second, 100)
     assert out.getvalue().splitlines() == [
-        "10/100 answers, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:30 left",
-        "20/100 answers, 1 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:20 left",
-        "30/100 answers, 2 failed, 1.50 spent, 12 calls, 123,456 tokens, about 0:01:10 left",
+        "10/100 chunks, about 0:01:30 left",
+        "20/100 chunks, about 0:01:20 left",
+        "30/100 chunks, about 0:01:10 left",
     ]
 
 
-def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
+def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, clock):
     out = shown(terminal=False)
-    with RunProgress(priced=False) as progress:
+    with LateProgress() as progress:
         for second, done in ((0, 80), (4, 81), (20, 85)):
             clock[0] = float(second)
-            progress.update(now(done))
-    assert out.getvalue().endswith("about 0:01:00 left\n")
-    assert "spent" not in out.getvalue()
+            progress.update(done, 100, "[bold]so far")
+    assert out.getvalue().endswith("[bold]so far, about 0:01:00 left\n")
 
 
-def test_on_a_terminal_there_is_a_bar_on_one_line(shown):
+def test_on_a_terminal_there_is_a_bar_on_one_line_after_a_second(shown, clock):
     out = shown(terminal=True)
-    with RunProgress(priced=True) as progress:
-        progress.update(now(40, failed=2, stopping="interrupted"))
+    with LateProgress("answers") as progress:
+        for second in (0.5, 1.5):
+            assert out.getvalue() == ""
+            clock[0] = second
+            progress.update(40, 100)
         progress._bar.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     assert "40/100 answers" in plain
-    assert "stopping, 3 calls in progress" in re.sub(r"\s+", " ", plain)
 
 
-def test_a_run_that_has_nothing_to_do_shows_nothing(shown):
+def test_work_that_is_done_at_once_shows_nothing(shown, clock):
     out = shown(terminal=True)
-    with RunProgress(priced=False):
-        pass
+    with LateProgress("answers") as progress:
+        clock[0] = 5.0
+        progress.update(1, 1)
     assert out.getvalue() == ""
 
 
-def test_the_progress_bar_waits_a_second(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: clock[0])
-    with LateProgress("embedding", "chunks") as progress:
-        started = []
-        monkeypatch.setattr(progress._bar, "start", lambda: started.append(True))
-        clock[0] = 0.5
-        progress.update(1, 3)
-        assert not started
-        clock[0] = 1.5
-        progress.update(2, 3)
-        assert started
+def test_a_run_tells_what_it_took():
+    report = RunReport(
+        outcome="",
+        total=100,
+        answered=38,
+        failed={"TimeoutError": 2},
+        remaining=60,
+        spent=Spent(12, 123_456, 1.5),
+        running=3,
+        seconds=1.0,
+    )
+    assert progress_text(report, priced=True) == "40/100 answers, 2 failed, 1.50 spent, 12 calls, 123,456 tokens"
+    report = replace(report, outcome="interrupted", failed={}, answered=40)
+    assert progress_text(report, priced=False) == (
+        "stopping, 3 calls in progress, 40/100 answers, 12 calls, 123,456 tokens"
+    )

@@ -4,12 +4,12 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from typer.testing import CliRunner
 
 pytest.importorskip("jinja2")
 
-from oprag.cli.app import app
 from oprag.compare.running.run import run
+from tests.cli.commands import check_refusal
+from tests.cli.commands import run as run_command
 from tests.compare.folders import PYTHON, experiment_of, model, write_experiment
 from tests.compare.report.parsed import page_of
 
@@ -23,16 +23,7 @@ def folder(tmp_path):
 
 
 def report(*arguments):
-    return CliRunner().invoke(app, ["report", *map(str, arguments)])
-
-
-def refused(result, *words, code=2):
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert len(result.stderr.splitlines()) == 1
-    for word in words:
-        assert word in result.stderr
+    return run_command("report", *arguments)
 
 
 def test_a_report_is_written_where_it_is_asked_for(folder):
@@ -53,7 +44,7 @@ def test_the_metric_and_the_experiment_are_named(folder):
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
     (folder / "other.py").write_text(PYTHON, encoding="utf-8")
     run(experiment_of(folder / "other.toml"), folder / "r.db")
-    refused(report(folder / "r.db"), "several experiments", "harbour, other")
+    check_refusal(report(folder / "r.db"), "several experiments", "harbour, other")
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")
     assert page.root.all("h1")[0].text == "Results of other"
@@ -61,28 +52,28 @@ def test_the_metric_and_the_experiment_are_named(folder):
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):
-    refused(report(folder / "none.db"), "no such results file", code=1)
+    check_refusal(report(folder / "none.db"), "no such results file", code=1)
     with closing(sqlite3.connect(folder / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE t (x)")
-    refused(report(folder / "other.db"), "another SQLite database", code=1)
+    check_refusal(report(folder / "other.db"), "another SQLite database", code=1)
     (folder / "text.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
-    refused(report(folder / "text.db"), "is corrupt", code=1)
-    refused(report(folder / "r.db", "-o", folder / "none" / "r.html"), "create it first")
-    refused(report(folder / "r.db", "-o", folder), "folder")
-    refused(report(folder / "r.db", "-o", folder / "r.db"), "would be overwritten")
+    check_refusal(report(folder / "text.db"), "is corrupt", code=1)
+    check_refusal(report(folder / "r.db", "-o", folder / "none" / "r.html"), "create it first")
+    check_refusal(report(folder / "r.db", "-o", folder), "folder")
+    check_refusal(report(folder / "r.db", "-o", folder / "r.db"), "would be overwritten")
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
-        refused(
+        check_refusal(
             report(folder / "r.db", "-o", data),
             "exists and is not an HTML file; refusing to overwrite it",
         )
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
-    refused(report(folder / "empty.db"), "is not a results file: it is empty", code=1)
+    check_refusal(report(folder / "empty.db"), "is not a results file: it is empty", code=1)
     assert (folder / "empty.db").stat().st_size == 0
-    refused(report(folder / "r.db", "--metric", "rouge"), "rouge")
-    refused(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
+    check_refusal(report(folder / "r.db", "--metric", "rouge"), "rouge")
+    check_refusal(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     assert not list(folder.glob("*.html"))
 
 

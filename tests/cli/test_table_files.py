@@ -24,7 +24,7 @@ def read_csv(path):
 
 def test_a_row_for_each_setting(tmp_path):
     path = write_experiment(tmp_path, GRID)
-    assert compare(path, "--csv", tmp_path / "t.csv", "--answers").exit_code == 0
+    assert compare(path, "--answers", tmp_path / "t.csv").exit_code == 0
     result = compare(path, "--csv", tmp_path / "t.csv", "--json")
     assert result.exit_code == 0, result.output
     cells = json.loads(result.stdout)["settings"]
@@ -36,7 +36,7 @@ def test_a_row_for_each_setting(tmp_path):
 
 def test_a_row_for_each_answer(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="did the comet"))
-    result = compare(path, "--csv", tmp_path / "t.csv", "--answers")
+    result = compare(path, "--answers", tmp_path / "t.csv")
     assert result.exit_code == 1  # a question failed
     rows = read_csv(tmp_path / "t.csv")
     assert [row["status"] for row in rows] == ["answered", "answered", "failed", "answered"]
@@ -45,14 +45,13 @@ def test_a_row_for_each_answer(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--answers"], "--answers requires an output file"),
+        (["--answers", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "harbour.toml"], "would be overwritten"),
         (["--csv", "harbour.db"], "would be overwritten"),
         (["--csv", "data/questions.jsonl"], "would be overwritten"),
         (["--csv", "data/book0.md"], "would be overwritten"),
         (["--csv", "data/../data/book0.md"], "would be overwritten"),
-        (["--csv", "t.csv", "--plan"], "--plan runs nothing"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is_run(tmp_path, monkeypatch, arguments, message):

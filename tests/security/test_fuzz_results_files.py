@@ -153,7 +153,7 @@ def commands(folder, results, output):
     """Whatever reads a results file."""
     experiment = in_python(folder / "harbour.toml")
     yield lambda: oprag("report", results, "-o", output / "r.html")
-    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--csv", output / "t.csv", "--answers")
+    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--answers", output / "t.csv")
     yield lambda: oprag("compare", experiment, "--results", results, "--plan")
     yield lambda: sweep(folder, results)
 

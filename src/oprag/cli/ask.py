@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,14 +13,18 @@ from rich.text import Text
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted
-from oprag.cli.console import NAME_WIDTH, console, echo_json, print_status
-from oprag.cli.index import Sources, embeddings_of, index_sources, read_sources, retriever_of
-from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, TypedOptions, typed_options
+from oprag.cli.console import LateProgress, console, echo_json, print_status
+from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.compare.providers.names import LOCAL
+from oprag.compare.providers.provider_embedder import embedder_of
 from oprag.context import Context
-from oprag.errors import OptionError
+from oprag.embedding.embedder import DualEncoder
+from oprag.embedding.static import local_embedder
+from oprag.errors import InputFileError, OptionError
+from oprag.files.pdf import is_pdf, pdf_pages
+from oprag.files.reading import file_text
+from oprag.index.document_index import DocumentIndex
 from oprag.masking import safe, shown
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
@@ -27,23 +33,25 @@ from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
 from oprag.profile import Profile, check_stitching, read_profile
 from oprag.text_table import one_line
+from oprag.token_counters import LOCAL
 
 if TYPE_CHECKING:
-    from oprag.langchain.chain import OrderPreservingChain
+    from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 
-__all__ = ["ask", "place_of", "show_answer", "stream_answer"]
+__all__ = ["ask", "index_sources", "place_of", "retriever_of", "show_answer", "stream_answer"]
+
+_STDIN = "<stdin>"
+_NAME_WIDTH = 200  # characters of a source name
 
 # Small, because the packaged model reads only a few hundred tokens per second on two cores.
 _LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 
-@typed_options("options", ContextOptions)
-@typed_options("indexed", Indexing)
-@typed_options("how", MethodOptions, without=("prompts", "condense", "empty_answer"))
+@typed_options(options=ContextOptions, indexed=Indexing, how=MethodOptions)
 def ask(
-    options: TypedOptions,
-    indexed: TypedOptions,
-    how: TypedOptions,
+    options: dict[str, Any],
+    indexed: dict[str, Any],
+    how: dict[str, Any],
     files: Annotated[
         list[str], typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input.")
     ],
@@ -95,36 +103,39 @@ def ask(
     The options of the method and of the model require --model.
     """
     check_question(question)
-    model_settings = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens}
-    if model is None:
-        _check_for_answers_only(how, {**model_settings, "compare": compare, "choice": choice or None})
-    if model == LOCAL and base_url is not None:
-        raise OptionError(
-            f"--base-url requires --model PROVIDER:MODEL, got --model {LOCAL}; set --model or remove --base-url",
-            base_url,
-        )
     settings = Profile() if profile is None else read_profile(profile)
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
-    context_options = options.value(settings.context_keywords(dict.fromkeys(options.given)), **defaults)
-    indexing = indexed.value()
+    context_options = ContextOptions(**{**defaults, **settings.context_keywords(options), **options})
+    indexing = Indexing(**indexed)
+    model_settings = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens}
+    model_settings = {name: value for name, value in model_settings.items() if value is not None}
     if model is None:
+        others = {"compare": compare, "choice": choice}
+        if given := [*sorted(how), *model_settings, *(name for name, value in others.items() if value)]:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
         # As the profile's method would read it.
         context_options = settings.as_method_options().numbered(context_options)
-        retriever = retriever_of(index_sources(read_sources(files), indexing), context_options, indexing)
+        retriever = retriever_of(index_sources(_read_sources(files), indexing), context_options, indexing)
         context = retriever.get_context(question, context_options=replace(context_options, k=retriever.k))
         _show_context(question, context, as_json=as_json, explain=explain)
         return
-    given = {name: typed.typed[name] for typed in (options, how) for name in typed.given}
-    check_stitching(settings, profile or "", given, "oprag ask")
+    from oprag.langchain import OrderPreservingChain
+
+    check_stitching(settings, profile or "", {**options, **how}, "oprag ask")
+    method_options = settings.as_method_options(**how)
     methods = [] if compare is None else [name.strip() for name in compare.split(",")]
-    chain = _make_chain(
-        read_sources(files),
-        context_options,
-        how.keywords(settings.method),
-        model=model,
-        model_settings=model_settings,
-        indexing=indexing,
-        methods=methods,
+    sources = _read_sources(files)
+    # Fail before loading a model and embedding the files.
+    for one in [replace(method_options, method=name) for name in methods] or [method_options]:
+        check_needs(one, embeddings=True, read_source=True)
+    chain: OrderPreservingChain = OrderPreservingChain(
+        llm=load_chat_model(model, model_settings, feature="oprag ask"),
+        retriever=retriever_of(index_sources(sources, indexing), context_options, indexing),
+        # Loaded lazily, because most methods embed nothing.
+        embeddings=_embeddings(indexing.embeddings),
+        read_source={name: whole_text(text) for name, text in sources.items()},
+        **vars(method_options),
     )
     if compare is not None:
         _show_comparison(chain.compare(question, methods, choices=choice or ()), as_json=as_json, explain=explain)
@@ -137,12 +148,65 @@ def ask(
             typer.echo(f"\n{answer.explain()}")
 
 
-def _check_for_answers_only(how: TypedOptions, others: Mapping[str, Any]) -> None:
-    """Reject options that have no effect without a model."""
-    given = [*sorted(how.given), *(name for name, value in others.items() if value is not None)]
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
+# Files
+
+
+def _read_sources(files: Sequence[str]) -> dict[str, str | list[str]]:
+    """Read the text (or the pages) of each file; duplicate names are read once.
+
+    Line endings of text files are preserved, so that character offsets are those of the file (counted after a
+    byte-order mark).
+    """
+    return {_STDIN if name == "-" else name: _content(name) for name in dict.fromkeys(files)}
+
+
+def _content(name: str) -> str | list[str]:
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise InputFileError(f"cannot read {name}: {error.strerror}", name) from error
+    return pdf_pages(name, data, "cli") if is_pdf(name, data) else file_text(name, data)
+
+
+def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) -> DocumentIndex:
+    """Build an index over these texts (or pages)."""
+    with LateProgress("chunks embedded") as progress:
+        return DocumentIndex.from_texts(
+            sources,
+            None if indexing.search == "bm25" else embedder_of(indexing.embeddings),
+            local_embedder().tokenizer,
+            splitter=indexing.splitter,
+            chunk_size=indexing.chunk_size,
+            chunk_overlap=indexing.chunk_overlap,
+            on_progress=progress.update,
+        )
+
+
+def _embeddings(name: str) -> DualEncoder:
+    """An embedder that is loaded when it first embeds something."""
+    return DualEncoder(
+        name,
+        lambda texts: embedder_of(name).embed_questions(texts),
+        lambda texts: embedder_of(name).embed_documents(texts),
+    )
+
+
+def retriever_of(index: DocumentIndex, options: ContextOptions, indexing: Indexing) -> OrderPreservingRetriever:
+    """Return a retriever that searches the index and makes contexts with these options."""
+    from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever
+
+    candidates = min(options.candidates or len(index), len(index))
+    # Without a k that changes nothing, there is no warning that the search found fewer chunks.
+    k = None if (options.k or 0) >= candidates else options.k
+    return OrderPreservingRetriever(
+        retriever=DocumentIndexRetriever(index=index, k=max(candidates, 1), search=indexing.search),
+        # An index for bm25 has no embedder, but thresholds need cosines.
+        embeddings=_embeddings(indexing.embeddings) if index.embedder is None else None,
+        **{**vars(options), "k": k, "stitch": False},
+    )
+
+
+# Output
 
 
 def _show_context(question: str, context: Context, *, as_json: bool, explain: bool) -> None:
@@ -166,7 +230,7 @@ def _show_context(question: str, context: Context, *, as_json: bool, explain: bo
 
 def place_of(passage: Passage) -> str:
     """Return the source, character spans and ranks of a passage on one line."""
-    where = one_line(safe(shown(passage.source or "(unknown source)", NAME_WIDTH)))
+    where = one_line(safe(shown(passage.source or "(unknown source)", _NAME_WIDTH)))
     if passage.spans:
         where += f"  {_characters(passage.spans[0], passage.spans[-1])}"
     ranks = sorted(chunk.rank for chunk in passage.chunks)
@@ -179,36 +243,6 @@ def _characters(first: Span, last: Span) -> str:
         return f"page {first.page}, character {first.start:,}, to page {last.page}, character {last.end:,}"
     page = "" if first.page is None else f"page {first.page}, "
     return safe(f"{page}characters {first.start:,}–{last.end:,}")
-
-
-def _make_chain(
-    sources: Sources,
-    context_options: ContextOptions,
-    how: Mapping[str, Any],
-    *,
-    model: str,
-    model_settings: Mapping[str, Any],
-    indexing: Indexing,
-    methods: Sequence[str],
-) -> OrderPreservingChain:
-    """Make a chain over an index of these sources; `methods`, if any, replace the method in `how`."""
-    from oprag.langchain import OrderPreservingChain
-
-    # Fail before loading a model and embedding the files.
-    options = MethodOptions(**how)
-    for one in [replace(options, method=method) for method in methods] or [options]:
-        check_needs(one, embeddings=True, read_source=True)
-    given = {name: value for name, value in model_settings.items() if value is not None}
-    llm = load_chat_model(model, given, feature="oprag ask")
-    chain: OrderPreservingChain = OrderPreservingChain(
-        llm=llm,
-        retriever=retriever_of(index_sources(sources, indexing), context_options, indexing),
-        # Loaded lazily, because most methods embed nothing.
-        embeddings=embeddings_of(indexing),
-        read_source={name: whole_text(text) for name, text in sources.items()},
-        **how,
-    )
-    return chain
 
 
 def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
@@ -230,7 +264,7 @@ def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[
 def show_answer(answer: Answer) -> None:
     """Print the citations, calls, tokens and time of the answer."""
     for one in answer.citations:
-        name = one_line(safe(shown(one.source or "(unknown source)", NAME_WIDTH)))
+        name = one_line(safe(shown(one.source or "(unknown source)", _NAME_WIDTH)))
         span = "" if one.span is None else f", {_characters(one.span, one.span)}"
         console().print(f"[{one.number}] {name}{span}")
     usage = answer.usage

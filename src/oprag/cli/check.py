@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
-from oprag.cli.options import AsJson, TypedOptions, typed_options
+from oprag.cli.options import AsJson, typed_options
 from oprag.errors import DataError, InputFileError
 from oprag.masking import describe, safe
 from oprag.options import ContextOptions
@@ -25,9 +25,9 @@ _ADVICE = "oprag check reads chunks as JSON or JSON lines; check a store or an i
 _OTHERS = [field.name for field in fields(ContextOptions) if field.name not in _KEYS]
 
 
-@typed_options("keys", ContextOptions, without=_OTHERS)
+@typed_options(keys=ContextOptions, without=_OTHERS)
 def check(
-    keys: TypedOptions,
+    keys: dict[str, Any],
     paths: Annotated[
         list[str], typer.Argument(help="Files with chunks as JSON or JSON lines: text or page_content, and metadata.")
     ],
@@ -43,7 +43,7 @@ def check(
     Changes nothing and embeds nothing. Exits with 3 if any source has a problem. Vector stores and indexes are checked
     in Python, with check_positions(store).
     """
-    options = ContextOptions(**keys.keywords())
+    options = ContextOptions(**keys)
     checks = {path: _checked(Path(path), options, read_source, max_chunks) for path in dict.fromkeys(paths)}
     if as_json:
         echo_json({"checks": [{"path": path, **found.to_dict()} for path, found in checks.items()]})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
+from oprag.cli.console import EXIT_INCOMPLETE, print_status
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -24,14 +24,13 @@ from oprag.cli.options import (
     RetryFailed,
     Yes,
 )
-from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, stdout_to_stderr
+from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe, reason
 from oprag.profile import PROFILE
 
 if TYPE_CHECKING:
-    from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.results import Results
     from oprag.compare.spec.experiment import Experiment
 
@@ -88,18 +87,16 @@ def compare(
     everything: Everything = False,
     csv: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Also write the results to this CSV file, one row per setting.", rich_help_panel=OUTPUT
-        ),
+        typer.Option(metavar="FILE", help="Also write a CSV file with one row per setting.", rich_help_panel=OUTPUT),
     ] = None,
     answers: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--answers",
-            help="With --csv: write one row per answer, with its text, instead of one per setting.",
+            metavar="FILE",
+            help="Also write a CSV file with one row per answer, with its text.",
             rich_help_panel=OUTPUT,
         ),
-    ] = False,
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -133,14 +130,12 @@ def compare(
     Limits given on the command line replace those in FILE.
     """
     from oprag.compare.data.data_set import files_of
+    from oprag.compare.export import CSV
     from oprag.compare.spec.axes import check_axis
 
     check_axis(compare_axis)
-    if measure and (ray is not None or max_concurrency is not None):
-        raise OptionError(
-            "--measure makes one call at a time, on this machine; remove --ray and --max-concurrency",
-            max_concurrency if ray is None else ray,
-        )
+    if measure and ray is not None:
+        raise OptionError("--measure runs on this machine; remove --ray", ray)
     limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
     changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
     if max_concurrency is not None:
@@ -151,22 +146,19 @@ def compare(
         experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         check_metric(metric, experiment)
-        _check_files(csv, profile, against, place, path, *files_of(experiment.data), answers=answers, plan=plan)
+        for target, kind in ((csv, CSV), (answers, CSV), (profile, PROFILE)):
+            if target is not None:
+                check_target(target, place, path, *files_of(experiment.data), kind=kind)
+        if against is not None and not Path(against).is_file():
+            raise InputFileError(f"file not found: {against}", against)
     if plan:
-        planned = plan_of(experiment, path, retry_failed=retry_failed)
-        if as_json:
-            from oprag.cli.tables import plan_as_json
-
-            echo_json(plan_as_json(planned))
-        else:
-            typer.echo(planned.describe())
+        print_plan(plan_of(experiment, path, retry_failed=retry_failed), as_json=as_json)
         return
     done = plan_and_run(experiment, path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
-    if csv is not None:
-        done.results.to_csv(csv, answers=answers)
-        print_status(f"CSV: {csv}")
-    if measure:
-        _print_unmeasured(done.results)
+    for table, per_answer in ((csv, False), (answers, True)):
+        if table is not None:
+            done.results.to_csv(table, answers=per_answer)
+            print_status(f"CSV: {table}")
     finish(done, metric, profile=profile, axis=compare_axis, everything=everything, as_json=as_json, measured=measure)
     if not all([*_reached(done.results, minima), *_not_worse(done.results, against, metric)]):
         raise typer.Exit(EXIT_INCOMPLETE)
@@ -223,39 +215,6 @@ def _module(path: Path) -> Any:
     return module
 
 
-def _check_files(
-    csv: str | None,
-    profile: str | None,
-    against: str | None,
-    *read: Path,
-    answers: bool,
-    plan: bool,
-) -> None:
-    """Reject output files that cannot be written and a missing results file, before any model is called."""
-    from oprag.compare.export import CSV
-
-    if answers and csv is None:
-        raise OptionError("--answers requires an output file; add --csv", answers)
-    if plan and csv is not None:
-        raise OptionError("--plan runs nothing, so there is no table to write; remove --csv", csv)
-    for target, kind in ((csv, CSV), (profile, PROFILE)):
-        if target is not None:
-            check_target(target, *read, kind=kind)
-    if against is not None and not Path(against).is_file():
-        raise InputFileError(f"file not found: {against}", against)
-
-
-def _print_unmeasured(results: Results) -> None:
-    answered = sum(one.answered for one in results.settings)
-    missing = answered - sum(one.measured for one in results.settings)
-    if missing:
-        print_status(
-            f"{missing:,} of {answered:,} answers have no measurement, since they or replies to their prompts were "
-            "stored before; --results with a new file asks again.",
-            "yellow",
-        )
-
-
 def _minimum(given: str) -> tuple[str, float]:
     """Read METRIC=VALUE."""
     from oprag.compare.metrics.registry import check_better
@@ -275,12 +234,10 @@ def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[
     """Print whether the setting to deploy reaches each minimum score, and yield it."""
     for metric, minimum in minima:
         setting = results.deployed(metric)
-        mean = setting.scores[metric].mean
-        reached = mean is not None and mean >= minimum
-        shown = "no score" if mean is None else f"{mean:.3f}"
-        status = "" if reached else ": not reached"
-        print_status(f"{metric} of {_name(results, setting)}: {shown}, minimum {minimum:g}{status}")
-        yield reached
+        mean = setting.scores[metric].mean or 0.0
+        status = "" if mean >= minimum else ": not reached"
+        print_status(f"{metric} of {results.label(setting)}: {mean:.3f}, minimum {minimum:g}{status}")
+        yield mean >= minimum
 
 
 def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[bool]:
@@ -294,12 +251,6 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
     old = Results.open(against, results.experiment)
     for one in changes_since(results.matrix, old.matrix, name):
         verdict = "worse" if one.worse else "not significantly worse"
-        setting = _name(results, one.setting)
-        print_status(f"{name} of {setting}: {one.difference.describe()} since {against}: {verdict}")
+        change = f"{one.difference.describe()} since {against}: {verdict}"
+        print_status(f"{name} of {results.label(one.setting)}: {change}")
         yield not one.worse
-
-
-def _name(results: Results, setting: SettingSummary) -> str:
-    from oprag.compare.analysis.wording import named
-
-    return named(setting.values, results.axes) or "the only setting"

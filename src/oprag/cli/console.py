@@ -11,26 +11,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag import errors
 from oprag.errors import OpragError, OpragWarning
 from oprag.masking import CONTROL_CHARACTERS, clean
 
-if TYPE_CHECKING:
-    from oprag.compare.running.report import RunReport
-
 __all__ = [
     "EXIT_INCOMPLETE",
     "EXIT_INTERRUPTED",
     "EXIT_PROBLEMS_FOUND",
-    "NAME_WIDTH",
     "LateProgress",
-    "RunProgress",
     "console",
     "echo_json",
     "error_console",
@@ -40,7 +35,6 @@ __all__ = [
 ]
 
 EXIT_INCOMPLETE, EXIT_INVALID_INPUT, EXIT_PROBLEMS_FOUND = 1, 2, 3
-NAME_WIDTH = 200  # characters of a source name
 EXIT_INTERRUPTED = 130  # 128 plus the signal number, as in shells
 
 _DELAY = 1.0  # seconds before a progress bar appears
@@ -119,12 +113,15 @@ def echo_json(value: Any) -> None:
     typer.echo(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-class _Bar:
-    """A progress bar that appears at the first `update` and disappears when the work is done."""
+class LateProgress:
+    """The progress of work that takes more than a second: a bar on a terminal, otherwise a line every ten seconds."""
 
-    def __init__(self, *columns: str | ProgressColumn, **options: Any) -> None:
-        self._started = time.monotonic()
-        self._bar = Progress(*columns, console=error_console(), transient=True, **options)
+    def __init__(self, unit: str = "") -> None:
+        # The text comes last, because a line that is too long is cut off at the end.
+        columns = (BarColumn(bar_width=10), TimeRemainingColumn(compact=True), TextColumn("{task.description}"))
+        self._unit = unit
+        self._bar = Progress(*columns, console=error_console(), transient=True, speed_estimate_period=_SPEED_WINDOW)
+        self._started = self._last_printed = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -134,57 +131,20 @@ class _Bar:
         if self._bar.live.is_started:
             self._bar.stop()
 
-
-class LateProgress(_Bar):
-    """A progress bar that appears only on a terminal and only if the work takes longer than a second."""
-
-    def __init__(self, activity: str, unit: str) -> None:
-        columns = (TextColumn(activity), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
-        super().__init__(*columns, disable=not error_console().is_terminal)
-        self._task = self._bar.add_task(activity, total=None)
-
-    def update(self, done: int, total: int) -> None:
-        """Show the progress."""
-        if time.monotonic() - self._started > _DELAY and done < total:
-            self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
-
-
-class RunProgress(_Bar):
-    """The progress of a run: a bar on a terminal, otherwise a line every ten seconds."""
-
-    def __init__(self, *, priced: bool) -> None:
-        # The text comes last, because a line that is too long is cut off at the end.
-        columns = (BarColumn(bar_width=10), TimeRemainingColumn(compact=True), TextColumn("{task.description}"))
-        super().__init__(*columns, speed_estimate_period=_SPEED_WINDOW)
-        self._priced = priced
-        self._last_printed = self._started
-
-    def update(self, now: RunReport) -> None:
-        """Show the progress."""
+    def update(self, done: int, total: int, text: str | None = None) -> None:
+        """Show the progress, by default as the number of units that are done."""
         if not self._bar.tasks:
-            # Answers of earlier runs must not count toward the speed.
-            self._bar.add_task("", total=now.total, completed=now.done)
+            # What was done before must not count toward the speed.
+            self._bar.add_task("", total=total, completed=done)
         (task,) = self._bar.tasks
-        self._bar.update(task.id, completed=now.done, total=now.total, description=self._text(now))
+        text = f"{done:,}/{total:,} {self._unit}" if text is None else text
+        self._bar.update(task.id, completed=done, total=total, description=text)
+        now = time.monotonic()
         if self._bar.console.is_terminal:
-            self._bar.start()
-        elif time.monotonic() - self._last_printed >= _LINE_INTERVAL:
-            self._last_printed = time.monotonic()
-            left = (
-                "" if task.time_remaining is None else f", about {timedelta(seconds=round(task.time_remaining))} left"
-            )
-            self._bar.console.print(f"{task.description}{left}", markup=False, highlight=False, soft_wrap=True)
-
-    def _text(self, now: RunReport) -> str:
-        from oprag.compare.analysis.wording import money_text
-
-        parts = [] if not now.outcome else [f"stopping, {now.running:,} calls in progress"]
-        parts.append(f"{now.done:,}/{now.total:,} answers")
-        if now.failed:
-            parts.append(f"{sum(now.failed.values()):,} failed")
-        if self._priced:
-            parts.append(f"{money_text(now.spent.money)} spent")
-        if now.spent.calls:
-            parts += [f"{now.spent.calls:,} calls", f"{now.spent.tokens:,} tokens"]
-        return ", ".join(parts)
+            if now - self._started > _DELAY and done < total:
+                self._bar.start()
+        elif now - self._last_printed >= _LINE_INTERVAL:
+            self._last_printed = now
+            left = task.time_remaining
+            ending = "" if left is None else f", about {timedelta(seconds=round(left))} left"
+            self._bar.console.print(f"{text}{ending}", markup=False, highlight=False, soft_wrap=True)

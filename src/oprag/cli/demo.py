@@ -11,9 +11,8 @@ from rich.table import Table
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk
-from oprag.cli.ask import place_of, show_answer, stream_answer
+from oprag.cli.ask import index_sources, place_of, retriever_of, show_answer, stream_answer
 from oprag.cli.console import console
-from oprag.cli.index import index_sources, retriever_of
 from oprag.cli.options import Indexing
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.context import build_context

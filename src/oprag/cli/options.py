@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection
+from dataclasses import Field, dataclass, fields
 from functools import wraps
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-from oprag.compare.providers.names import LOCAL, counter_of
-from oprag.errors import ExperimentError, OptionError
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Splitter
 from oprag.methods.registry import method_names
 from oprag.options import option
+from oprag.token_counters import LOCAL, counter_named
 from oprag.tokens import approximate_tokens
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "MainMetric",
     "MaxConcurrency",
     "RetryFailed",
-    "TypedOptions",
     "Yes",
     "metric_names",
     "typed_options",
@@ -96,6 +94,7 @@ LimitTokens = Annotated[
     ),
 ]
 
+_NOT_TYPED = ("prompts", "condense", "empty_answer")  # a prompt is too long for a shell, and there is no conversation
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")
@@ -105,71 +104,36 @@ _MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer
 _CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
 
-@dataclass(frozen=True)
-class TypedOptions:
-    """Values of the command-line options for the fields of a dataclass."""
-
-    kind: type
-    typed: Mapping[str, Any]
-    """Values by option name; None if an option was not given and has no default."""
-    given: frozenset[str] = frozenset()
-    """Names of the options that the user typed; the others have the command's defaults."""
-
-    def keywords(self, profile: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the options as keyword arguments; profile values replace options that were not typed."""
-        from_profile = {name: value for name, value in (profile or {}).items() if name not in self.given}
-        typed = {name: value for name, value in self.typed.items() if value is not None and name not in from_profile}
-        return {name: _value(name, value) for name, value in typed.items()} | from_profile
-
-    def value(self, profile: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
-        """Return an instance of the dataclass; `defaults` apply where neither the user nor the profile sets a value."""
-        return self.kind(**{**defaults, **self.keywords(profile)})
-
-
 def typed_options(
-    name: str, kind: Any, *, without: Collection[str] = ()
+    *, without: Collection[str] = _NOT_TYPED, **kinds: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command-line option for every field of a dataclass to a command.
+    """Add a command-line option for every field of some dataclasses to a command.
 
     Args:
-        name: The command's parameter that receives the values, as `TypedOptions`.
-        kind: The dataclass; each field's metadata contains its help text.
         without: Fields that get no option.
+        **kinds: The dataclasses by the command's parameter that receives the options that the user typed, as keyword
+            arguments of the dataclass. The metadata of each field contains its help text.
     """
-    hints = typing.get_type_hints(kind)
-    generated = [
-        _parameter(
-            field.name,
-            hints[field.name],
-            field.metadata["help"],
-            field.default,
-            _PANELS.get(field.name, METHOD),
-        )
-        for field in fields(kind)
-        if field.name not in without
-    ]
+    generated = {argument: _parameters(kind, without) for argument, kind in kinds.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        known = inspect.signature(command).parameters
-        context = [] if _CONTEXT.name in known else [_CONTEXT]
-
         @wraps(command)
-        def run(**arguments: Any) -> None:
-            source = arguments[_CONTEXT.name].get_parameter_source
-            for parameter in context:
-                del arguments[parameter.name]
-            typed = {parameter.name: arguments.pop(parameter.name) for parameter in generated}
-            given = frozenset(name for name in typed if source(name).name == "COMMANDLINE")
-            command(**{name: TypedOptions(kind, typed, given)}, **arguments)
+        def run(**values: Any) -> None:
+            source = values.pop(_CONTEXT.name).get_parameter_source
+            for argument, options in generated.items():
+                given = {name: values.pop(name) for name in options}
+                typed = {name: value for name, value in given.items() if source(name).name == "COMMANDLINE"}
+                values[argument] = {name: _value(name, value) for name, value in typed.items()}
+            command(**values)
 
         annotations = typing.get_type_hints(command, include_extras=True)
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotations[parameter.name])
-            for parameter in known.values()
-            if parameter.name != name
+            for parameter in inspect.signature(command).parameters.values()
+            if parameter.name not in kinds
         ]
         # The help lists the panels in the order of their first options.
-        parameters = [*generated, *own, *context]
+        parameters = [*(one for options in generated.values() for one in options.values()), *own, _CONTEXT]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
@@ -177,7 +141,14 @@ def typed_options(
     return decorate
 
 
-def _parameter(name: str, hint: Any, description: str, default: Any, panel: str) -> inspect.Parameter:
+def _parameters(kind: Any, without: Collection[str]) -> dict[str, inspect.Parameter]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: _parameter(field, hints[field.name]) for field in fields(kind) if field.name not in without}
+
+
+def _parameter(field: Field[Any], hint: Any) -> inspect.Parameter:
+    name, description = field.name, field.metadata["help"]
+    default: Any = field.default
     if name == "count_tokens":
         description += (
             " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING or "
@@ -195,7 +166,7 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
         kind | None,
         typer.Option(
             help=description,
-            rich_help_panel=panel,
+            rich_help_panel=_PANELS.get(name, METHOD),
             metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
             autocompletion=method_names if name in _METHODS else None,
         ),
@@ -206,7 +177,8 @@ def _parameter(name: str, hint: Any, description: str, default: Any, panel: str)
 def _value(name: str, typed: Any) -> Any:
     """Convert the text that was typed for an option to its value."""
     if name == "count_tokens":
-        return _counter(typed)
+        # Contexts recognize this very function and mark their count as an approximation.
+        return approximate_tokens if typed == _APPROXIMATE else counter_named(typed)
     if name in _KEYS and "," in typed:
         return tuple(part.strip() for part in typed.split(","))
     if name in _TEXTS:
@@ -214,23 +186,9 @@ def _value(name: str, typed: Any) -> Any:
     return typed
 
 
-def _counter(typed: str) -> Callable[[str], int]:
-    # Return this very function: contexts recognize it and mark their count as an approximation.
-    if typed == _APPROXIMATE:
-        return approximate_tokens
-    try:
-        return counter_of(typed)
-    except ExperimentError as error:
-        raise OptionError(f"count_tokens: {error}", typed) from error
-
-
 @dataclass(frozen=True, kw_only=True)
 class Indexing:
-    """How files are split, embedded and indexed, and how the index is searched.
-
-    Raises:
-        OptionError: An option is invalid.
-    """
+    """How files are split, embedded and indexed, and how the index is searched."""
 
     splitter: Splitter = option(
         "tokens",
@@ -251,7 +209,3 @@ class Indexing:
         "The embedding model: local (a small model installed as a package) or PROVIDER:MODEL as in LangChain's "
         "init_embeddings, such as openai:text-embedding-3-small.",
     )
-
-    def __post_init__(self) -> None:
-        if not self.embeddings.strip():
-            raise OptionError("embeddings must not be empty", self.embeddings)

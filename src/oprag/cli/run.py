@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, LateProgress, RunProgress, print_status
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, LateProgress, echo_json, print_status
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.profile import write_profile
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from oprag.compare.running.resolved import ResolvedExperiment
     from oprag.compare.spec.experiment import Experiment
 
-__all__ = ["Done", "check_metric", "finish", "plan_and_run", "plan_of", "stdout_to_stderr"]
+__all__ = [
+    "Done",
+    "check_metric",
+    "finish",
+    "plan_and_run",
+    "plan_of",
+    "print_plan",
+    "progress_text",
+    "stdout_to_stderr",
+]
 
 
 class Done(NamedTuple):
@@ -54,8 +63,18 @@ def plan_of(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool
     """Return what a run would do; see `make_plan`."""
     from oprag.compare.plan import make_plan
 
-    with stdout_to_stderr(), LateProgress("planning", "answers") as progress:
+    with stdout_to_stderr(), LateProgress("answers planned") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
+
+
+def print_plan(plan: Plan, *, as_json: bool) -> None:
+    """Print a plan as text or as JSON."""
+    from oprag.cli.tables import plan_as_json
+
+    if as_json:
+        echo_json(plan_as_json(plan))
+    else:
+        typer.echo(plan.describe())
 
 
 def plan_and_run(
@@ -86,11 +105,16 @@ def plan_and_run(
     from oprag.compare.running.resolved import ResolvedExperiment
 
     opened = ResolvedExperiment(experiment)
+    is_new = not path.exists()
     with stdout_to_stderr():
-        with _removing_unused(path):
+        try:
             plan = plan_of(opened, path, retry_failed=retry_failed, keep=True)
             print_status(f"{plan.describe()}\nresults file: {path}")
             _confirm_cost(plan, experiment, yes=yes)
+        except BaseException:
+            for file in [path, Path(f"{path}-wal"), Path(f"{path}-shm")] if is_new else ():
+                file.unlink(missing_ok=True)
+            raise
         try:
             report = _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
         except KeyboardInterrupt:
@@ -101,23 +125,10 @@ def plan_and_run(
     return Done(plan, report, Results.open(path, experiment.name))
 
 
-@contextmanager
-def _removing_unused(path: Path) -> Iterator[None]:
-    """Remove the results file that the plan created if no run follows."""
-    existed = path.exists()
-    try:
-        yield
-    except BaseException:
-        if not existed:
-            for ending in ("", "-wal", "-shm"):
-                Path(f"{path}{ending}").unlink(missing_ok=True)
-        raise
-
-
 def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
     if plan.unscored is not None:
         raise ExperimentError(plan.unscored, plan)
-    reasons = ", and ".join([*_unpriced(plan, experiment), *_reasons(plan)])
+    reasons = ", and ".join(_reasons(plan, experiment))
     if yes or not reasons:
         return
     if not sys.stdin.isatty():
@@ -127,19 +138,16 @@ def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _unpriced(plan: Plan, experiment: Experiment) -> Iterator[str]:
-    """Yield a reason for each model that may cost money but has no price, or a price of 0."""
+def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
+    """Yield why the run needs a confirmation: it costs money, may cost money, or exceeds a limit."""
+    from oprag.compare.analysis.wording import money_text
+
     for name, model in plan.models.items():
         # Own pipelines are not models.
         if model.calls and not model.money and name in experiment.models and experiment.models[name].may_cost:
             tokens = model.input_tokens + model.output_tokens
             price = "have no price" if model.money is None else "are priced at 0"
             yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, but {price}"
-
-
-def _reasons(plan: Plan) -> Iterator[str]:
-    from oprag.compare.analysis.wording import money_text
-
     cost = sum(model.money or 0.0 for model in plan.models.values())
     embedding = sum(plan.embedding_money.values())
     if cost > 0:
@@ -157,14 +165,32 @@ def _reasons(plan: Plan) -> Iterator[str]:
 
 
 def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
-    with RunProgress(priced=bool(opened.experiment.prices)) as progress:
+    from oprag.compare.ray import run_on_ray
+    from oprag.compare.running.run import run
+
+    with LateProgress() as progress:
+
+        def show(now: RunReport) -> None:
+            progress.update(now.done, now.total, progress_text(now, priced=bool(opened.experiment.prices)))
+
         if ray is not None:
-            from oprag.compare.ray import run_on_ray
+            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=show, address=ray)
+        return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=show)
 
-            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=progress.update, address=ray)
-        from oprag.compare.running.run import run
 
-        return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=progress.update)
+def progress_text(now: RunReport, *, priced: bool) -> str:
+    """Describe the progress of a run on one line."""
+    from oprag.compare.analysis.wording import money_text
+
+    parts = [] if not now.outcome else [f"stopping, {now.running:,} calls in progress"]
+    parts.append(f"{now.done:,}/{now.total:,} answers")
+    if now.failed:
+        parts.append(f"{sum(now.failed.values()):,} failed")
+    if priced:
+        parts.append(f"{money_text(now.spent.money)} spent")
+    if now.spent.calls:
+        parts += [f"{now.spent.calls:,} calls", f"{now.spent.tokens:,} tokens"]
+    return ", ".join(parts)
 
 
 def finish(
@@ -200,6 +226,12 @@ def finish(
     else:
         metric = metric or (results.metric if results.ranking_metrics else None)
         print_tables(results, metric, axis, everything=everything, measured=measured)
+    if measured and (missing := sum(one.answered - one.measured for one in results.settings)):
+        print_status(
+            f"{missing:,} answers were stored before, so they have no measurement; measure all of them in a "
+            "new file with --results.",
+            "yellow",
+        )
     _print_next_steps(report, results)
     if profile is not None and report.complete:
         write_profile(results.profile(metric), profile)

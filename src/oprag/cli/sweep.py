@@ -19,7 +19,6 @@ from oprag.cli.options import (
     LimitTokens,
     MaxConcurrency,
     RetryFailed,
-    TypedOptions,
     Yes,
     metric_names,
     typed_options,
@@ -30,6 +29,7 @@ from oprag.files.writing import check_target
 from oprag.masking import describe
 from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE
+from oprag.token_counters import LOCAL
 
 __all__ = ["sweep"]
 
@@ -44,9 +44,9 @@ def _format_names() -> tuple[str, ...]:
     return tuple(FORMATS)
 
 
-@typed_options("indexed", Indexing)
+@typed_options(indexed=Indexing)
 def sweep(
-    indexed: TypedOptions,
+    indexed: dict[str, Any],
     data: Annotated[
         str, typer.Argument(help="A folder or file of questions; with --questions, the document that they are about.")
     ],
@@ -122,15 +122,15 @@ def sweep(
     from oprag.compare.data.read import read_data
     from oprag.compare.sweep import sweep_experiment
 
-    indexing: Indexing = indexed.value()
     grid: dict[str, Any] = {
         "order": [one.strip() for one in orders.split(",")],
         "seed": list(range(1, seeds + 1)),
         "continuity": _listed("continuity", continuity, float, "numbers such as 0,0.3"),
         "token_budget": budgets and _listed("budgets", budgets, _budget, "numbers of tokens such as 1500,16k"),
         "method": method,
-        **{name: getattr(indexing, name) for name in ("splitter", "chunk_size", "chunk_overlap", "search")},
+        **indexed,
     }
+    embedder = grid.pop("embeddings", LOCAL)
     others: dict[str, Any] = {} if metric is None else {"metrics": list(dict.fromkeys([metric, "evidence_coverage"]))}
     if profile != _NONE:
         read = [results, data] if questions is None else [results, data, questions]
@@ -141,7 +141,7 @@ def sweep(
             data_set if sample is None else data_set.sample(min(sample, len(data_set.questions))),
             grid={name: value for name, value in grid.items() if value is not None},
             models={} if model is None else {model: model},
-            embedders={indexing.embeddings: indexing.embeddings},
+            embedders={embedder: embedder},
             limits={"calls": limit_calls, "tokens": limit_tokens},
             max_concurrency=max_concurrency,
             **others,

@@ -71,7 +71,7 @@ def sweep_experiment(data: DataSet, *, grid: Mapping[str, Any] | None = None, **
     budgets = [budget for budget in _BUDGETS if budget >= length]
     whole = _longest_context(data, experiment.token_counter)
     axes["token_budget"] = [now for before, now in zip([0, *budgets], budgets, strict=False) if before < whole]
-    largest = max(value or 0 for one in grids for value in {**axes, **one}["token_budget"])
+    largest = max(value or whole for one in grids for value in {**axes, **one}["token_budget"])
     # The same k for all budgets, so that settings only differ in the budget.
     axes["k"] = max(1, round(_CANDIDATE_FACTOR * largest / length))
     return experiment.replace(grid=[{**axes, **one} for one in grids])
