@@ -1,9 +1,20 @@
-"""What every command prints in the same way."""
+"""What every command prints in the same way: errors, and progress with and without a terminal."""
+
+import io
+import re
+import time
+from dataclasses import replace
 
 import pytest
 import typer
+from rich.console import Console
 
-from oprag.cli.console import EXIT_INTERRUPTED, errors_on_one_line
+from oprag.cli.console import EXIT_INTERRUPTED, LateProgress, errors_on_one_line
+from oprag.cli.run import progress_text
+from oprag.compare.db.records import Spent
+from oprag.compare.running.report import RunReport
+
+# Errors
 
 
 def read_line(error):
@@ -27,3 +38,86 @@ def test_control_c_at_a_prompt_is_no_answer():
 def test_the_end_of_the_input_at_a_prompt_is_a_no():
     with pytest.raises(typer.Abort), errors_on_one_line():
         prompt(EOFError())
+
+
+# Progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("oprag.cli.console.time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is written to standard error."""
+    out = io.StringIO()
+
+    def console(*, terminal):
+        made = Console(file=out, force_terminal=terminal, width=80, get_time=time.monotonic)
+        monkeypatch.setattr("oprag.cli.console.error_console", lambda: made)
+        return out
+
+    return console
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(shown, clock):
+    out = shown(terminal=False)
+    with LateProgress("chunks") as progress:
+        for second in range(31):
+            clock[0] = float(second)
+            progress.update(second, 100)
+    assert out.getvalue().splitlines() == [
+        "10/100 chunks, about 0:01:30 left",
+        "20/100 chunks, about 0:01:20 left",
+        "30/100 chunks, about 0:01:10 left",
+    ]
+
+
+def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, clock):
+    out = shown(terminal=False)
+    with LateProgress() as progress:
+        for second, done in ((0, 80), (4, 81), (20, 85)):
+            clock[0] = float(second)
+            progress.update(done, 100, "[bold]so far")
+    assert out.getvalue().endswith("[bold]so far, about 0:01:00 left\n")
+
+
+def test_on_a_terminal_there_is_a_bar_on_one_line_after_a_second(shown, clock):
+    out = shown(terminal=True)
+    with LateProgress("answers") as progress:
+        for second in (0.5, 1.5):
+            assert out.getvalue() == ""
+            clock[0] = second
+            progress.update(40, 100)
+        progress._bar.refresh()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
+    assert "40/100 answers" in plain
+
+
+def test_work_that_is_done_at_once_shows_nothing(shown, clock):
+    out = shown(terminal=True)
+    with LateProgress("answers") as progress:
+        clock[0] = 5.0
+        progress.update(1, 1)
+    assert out.getvalue() == ""
+
+
+def test_a_run_tells_what_it_took():
+    report = RunReport(
+        outcome="",
+        total=100,
+        answered=38,
+        failed={"TimeoutError": 2},
+        remaining=60,
+        spent=Spent(12, 123_456, 1.5),
+        running=3,
+        seconds=1.0,
+    )
+    assert progress_text(report, priced=True) == "40/100 answers, 2 failed, 1.50 spent, 12 calls, 123,456 tokens"
+    report = replace(report, outcome="interrupted", failed={}, answered=40)
+    assert progress_text(report, priced=False) == (
+        "stopping, 3 calls in progress, 40/100 answers, 12 calls, 123,456 tokens"
+    )

@@ -178,6 +178,11 @@ def test_the_largest_budget_and_the_smallest_chunks_decide():
     )
 
 
+def test_without_a_budget_every_chunk_is_a_candidate():
+    pieces = [*pieces_of({"a": PROSE}, tokenizer_of("local").tokenizer, Split())]
+    assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
+
+
 def test_budgets_are_filled_where_chunks_are_short(tmp_path):
     # A token of the embedder is a digit here, which is no more than a quarter of one of the reader's.
     rows = NUMBERS.splitlines()[:600]

@@ -24,7 +24,6 @@ from oprag.cli.options import (
     RetryFailed,
     Yes,
 )
-from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe, reason
@@ -129,6 +128,7 @@ def compare(
     Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
     Limits given on the command line replace those in FILE.
     """
+    from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
     from oprag.compare.data.data_set import files_of
     from oprag.compare.export import CSV
     from oprag.compare.spec.axes import check_axis

@@ -94,7 +94,7 @@ LimitTokens = Annotated[
     ),
 ]
 
-_NOT_TYPED = ("prompts", "condense", "empty_answer")  # a prompt is too long for a shell, and there is no conversation
+_NOT_TYPED = ("prompts", "condense", "empty_answer")  # no conversation, and prompts are too long for a shell
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
 _METHODS = ("method", "inner_method")

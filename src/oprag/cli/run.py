@@ -6,21 +6,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, LateProgress, echo_json, print_status
+from oprag.cli.tables import plan_as_json, print_json, print_tables
+from oprag.compare.analysis.wording import money_text
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.metrics.registry import check_better
+from oprag.compare.plan import Plan, make_plan
+from oprag.compare.results import Results
+from oprag.compare.running.ledger import LimitReached
+from oprag.compare.running.report import RunReport
+from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.run import run
+from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
+from oprag.methods.answering import CUT_SHORT, EMPTY
 from oprag.profile import write_profile
-
-if TYPE_CHECKING:
-    from oprag.compare.plan import Plan
-    from oprag.compare.results import Results
-    from oprag.compare.running.report import RunReport
-    from oprag.compare.running.resolved import ResolvedExperiment
-    from oprag.compare.spec.experiment import Experiment
 
 __all__ = [
     "Done",
@@ -49,8 +54,6 @@ def stdout_to_stderr() -> redirect_stdout[Any]:
 
 def check_metric(metric: str | None, experiment: Experiment) -> None:
     """Reject a metric that the table cannot show, before any model is called."""
-    from oprag.compare.metrics.registry import check_better
-
     if metric is None:
         return
     check_better(metric)
@@ -61,16 +64,12 @@ def check_metric(metric: str | None, experiment: Experiment) -> None:
 
 def plan_of(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
     """Return what a run would do; see `make_plan`."""
-    from oprag.compare.plan import make_plan
-
     with stdout_to_stderr(), LateProgress("answers planned") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
 def print_plan(plan: Plan, *, as_json: bool) -> None:
     """Print a plan as text or as JSON."""
-    from oprag.cli.tables import plan_as_json
-
     if as_json:
         echo_json(plan_as_json(plan))
     else:
@@ -101,9 +100,6 @@ def plan_and_run(
         OptionError: A confirmation is needed, but standard input is not a terminal.
         typer.Exit: The user declined, or interrupted the run twice.
     """
-    from oprag.compare.results import Results
-    from oprag.compare.running.resolved import ResolvedExperiment
-
     opened = ResolvedExperiment(experiment)
     is_new = not path.exists()
     with stdout_to_stderr():
@@ -140,8 +136,6 @@ def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
 
 def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
     """Yield why the run needs a confirmation: it costs money, may cost money, or exceeds a limit."""
-    from oprag.compare.analysis.wording import money_text
-
     for name, model in plan.models.items():
         # Own pipelines are not models.
         if model.calls and not model.money and name in experiment.models and experiment.models[name].may_cost:
@@ -165,23 +159,20 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
 
 
 def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
-    from oprag.compare.ray import run_on_ray
-    from oprag.compare.running.run import run
-
     with LateProgress() as progress:
 
         def show(now: RunReport) -> None:
             progress.update(now.done, now.total, progress_text(now, priced=bool(opened.experiment.prices)))
 
         if ray is not None:
+            from oprag.compare.ray import run_on_ray
+
             return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=show, address=ray)
         return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=show)
 
 
 def progress_text(now: RunReport, *, priced: bool) -> str:
     """Describe the progress of a run on one line."""
-    from oprag.compare.analysis.wording import money_text
-
     parts = [] if not now.outcome else [f"stopping, {now.running:,} calls in progress"]
     parts.append(f"{now.done:,}/{now.total:,} answers")
     if now.failed:
@@ -218,8 +209,6 @@ def finish(
         OptionError: The setting to deploy has no options that a profile could store.
         typer.Exit: The run was interrupted, or some questions have no answer.
     """
-    from oprag.cli.tables import print_json, print_tables
-
     plan, report, results = done
     if as_json:
         print_json(plan, report, results, axis)
@@ -244,10 +233,6 @@ def finish(
 
 def _print_next_steps(report: RunReport, results: Results) -> None:
     """Print what failed, what is left to do, and how to continue."""
-    from oprag.compare.db.reader import ResultsReader
-    from oprag.compare.running.ledger import LimitReached
-    from oprag.methods.answering import CUT_SHORT, EMPTY
-
     with ResultsReader(results.path, results.experiment) as reader:
         messages = {failure.error: failure.message for failure in reader.failures()}
         notes = reader.notes()

@@ -23,7 +23,6 @@ from oprag.cli.options import (
     metric_names,
     typed_options,
 )
-from oprag.cli.run import check_metric, finish, plan_and_run, stdout_to_stderr
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
@@ -119,6 +118,7 @@ def sweep(
     Runs an experiment like oprag compare, with the same output and exit codes, and writes the setting to deploy to a
     profile.
     """
+    from oprag.cli.run import check_metric, finish, plan_and_run, stdout_to_stderr
     from oprag.compare.data.read import read_data
     from oprag.compare.sweep import sweep_experiment
 
