@@ -26,7 +26,6 @@ __all__ = [
     "compare",
     "make_plan",
     "metric",
-    "prompts_of",
     "read_data",
     "read_sweep",
     "run",
@@ -58,7 +57,6 @@ _PLACES = {
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
     "metric": "oprag.compare.metrics.registry",
-    "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data.read",
     "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
@@ -82,7 +80,6 @@ if TYPE_CHECKING:
     from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
-    from oprag.compare.running.replay import prompts_of
     from oprag.compare.running.report import RunReport
     from oprag.compare.running.run import run
     from oprag.compare.spec.experiment import Experiment
