@@ -10,7 +10,7 @@ from rich.console import Console
 from oprag.cli import progress as progress_module
 from oprag.cli.progress import LateProgress, RunProgress
 from oprag.compare.db.records import Spent
-from oprag.compare.running.report import RunReport
+from oprag.compare.running.run import RunReport
 
 
 def now(done, *, failed=0, stopping=""):

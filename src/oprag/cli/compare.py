@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.differences import SettingDifference
     from oprag.compare.plan import Plan
     from oprag.compare.results import Results
-    from oprag.compare.running.report import RunReport
+    from oprag.compare.running.run import RunReport
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare"]

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from oprag.cli.console import error_console
 
 if TYPE_CHECKING:
-    from oprag.compare.running.report import RunReport
+    from oprag.compare.running.run import RunReport
 
 __all__ = ["LateProgress", "RunProgress"]
 

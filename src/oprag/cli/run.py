@@ -17,8 +17,8 @@ from oprag.errors import ExperimentError, OptionError
 
 if TYPE_CHECKING:
     from oprag.compare.plan import Plan
-    from oprag.compare.running.report import RunReport
     from oprag.compare.running.resolved import ResolvedExperiment
+    from oprag.compare.running.run import RunReport
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = [
@@ -184,7 +184,7 @@ def leave(report: RunReport) -> None:
 def print_next_steps(name: str, path: Path, report: RunReport) -> None:
     """Print what failed, what is left to do, and how to continue."""
     from oprag.compare.db.reader import ResultsReader
-    from oprag.compare.running.ledger import LimitReached
+    from oprag.compare.running.calls import LimitReached
     from oprag.methods.answering import CUT_SHORT, EMPTY
 
     with ResultsReader(path, name) as reader:

@@ -31,7 +31,7 @@ from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE, write_profile
 
 if TYPE_CHECKING:
-    from oprag.compare.running.report import RunReport
+    from oprag.compare.running.run import RunReport
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.sweep.result import Sweep
 

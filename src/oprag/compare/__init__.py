@@ -49,7 +49,7 @@ _PLACES = {
     "Price": "oprag.compare.spec.money",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
-    "RunReport": "oprag.compare.running.report",
+    "RunReport": "oprag.compare.running.run",
     "ScoredAnswer": "oprag.compare.metrics.registry",
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
@@ -80,8 +80,7 @@ if TYPE_CHECKING:
     from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
-    from oprag.compare.running.report import RunReport
-    from oprag.compare.running.run import run
+    from oprag.compare.running.run import RunReport, run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep.experiment import sweep_experiment

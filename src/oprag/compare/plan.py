@@ -1,33 +1,60 @@
-"""Estimate of the calls, tokens and money of an experiment, from a dry run with placeholder replies."""
+"""Estimate of the calls, tokens and money of an experiment: a run with models that only count their calls."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from oprag.compare.analysis.effects import power_of
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.controls import kind_of
-from oprag.compare.db.cache import MemoryCache
+from oprag.compare.data.data_set import Question
+from oprag.compare.db.cache import MemoryCache, WorkCache
+from oprag.compare.db.keys import key_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Done, Spent
+from oprag.compare.db.records import Done, Spent, VectorRecord
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.running.dry_run import dry_run
-from oprag.compare.running.ledger import Tariff
-from oprag.compare.running.report import RunState
-from oprag.compare.running.resolved import ResolvedExperiment, Scorable
+from oprag.compare.db.text import named_error
+from oprag.compare.pipelines import UNKNOWN_USAGE
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.model import Model
+from oprag.compare.providers.names import LOCAL
+from oprag.compare.running.calls import Ledger, ModelCaller
+from oprag.compare.running.engine import Engine, Outcome
+from oprag.compare.running.library import Library, search_of
+from oprag.compare.running.resolved import ResolvedExperiment, Scorable, WorkItem
+from oprag.compare.running.run import RunState
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.methods.model_calls import Usage
+from oprag.embedding.cache import Kind, text_keys
+from oprag.methods.effects import Embed, ReadSources, Retrieve
+from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.tokens import count
 
 __all__ = ["Plan", "make_plan"]
 
+_REPLY = 100
+"""Estimated tokens of a reply if the model has no output limit."""
 
-@dataclass(frozen=True, kw_only=True)
+_GENERATED = "-generated-question-of-the-plan-"
+"""In every question that a placeholder reply contains."""
+
+_PLANNED = "planned"
+"""Finish reason of placeholder replies."""
+
+_QUESTIONS = 32  # in a placeholder reply; the method uses as many as it needs
+
+
+@dataclass(frozen=True)
 class ModelPlan:
     """The planned calls of one model.
 
@@ -157,9 +184,23 @@ def make_plan(
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
+        replies = MemoryCache(file)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
-        cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, models, embedded = dry_run(resolved, cache, state.waiting, costly=costly, on_progress=on_progress)
+        cache = file if keep and file is not None and not costly else replies
+        stand_ins: dict[str, Any] = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
+        models = {name: _CountingModel(experiment, name) for name in resolved.models}
+        counting = resolved.replace(
+            models={name: Model(one.identity, models[name]) for name, one in resolved.models.items()},
+            embedders=resolved.embedders | stand_ins,
+        )
+        calls_unshared = 0
+        failures: Counter[str] = Counter()
+        for number, outcome in enumerate(_outcomes(counting, costly, replies, cache, state.waiting), 1):
+            calls_unshared += len(outcome.calls) + len(outcome.metric_calls)
+            if outcome.error is not None:
+                failures[named_error(outcome.error)] += 1
+            if on_progress is not None:
+                on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -169,6 +210,8 @@ def make_plan(
                 if state.waiting:
                     questions = Counter(one.data for one in resolved.question_records)
                     power = tuple(power_of(matrix_of(reader), questions))
+    ledger = Ledger(experiment, experiment.limits, spent)
+    embedded = {name: one.tokens for name, one in stand_ins.items()}
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -178,32 +221,148 @@ def make_plan(
         answers=state.total,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=sum(one.calls for one in planned),
+        calls_unshared=calls_unshared,
         models={
-            name: ModelPlan(
-                calls=calls,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                money=experiment.prices[name].of(usage) if name in experiment.prices else None,
-            )
-            for name, (calls, usage) in models.items()
+            name: ModelPlan(one.calls, one.usage.input_tokens, one.usage.output_tokens, ledger.cost(name, one.usage))
+            for name, one in models.items()
+            if one.calls
         },
-        failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
+        failures=failures,
         stand_in=costly,
         embedded_tokens=embedded,
         embedding_money={
-            name: experiment.prices[name].of(Usage(tokens))
-            for name, tokens in embedded.items()
-            if name in experiment.prices
+            name: cost for name, tokens in embedded.items() if (cost := ledger.cost(name, Usage(tokens))) is not None
         },
         limits=experiment.limits,
         spent=spent,
-        longest_replies={name: Tariff.of(experiment, name).reserved for name in models},
+        longest_replies={name: ledger.longest_reply(name) for name, one in models.items() if one.calls},
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
         power=power,
     )
+
+
+def _outcomes(
+    counting: ResolvedExperiment,
+    costly: Collection[str],
+    replies: WorkCache,
+    cache: WorkCache,
+    items: Sequence[WorkItem],
+) -> Iterator[Outcome]:
+    """Run an experiment whose models count, without scoring its answers.
+
+    Placeholder replies are put into `replies`; splits, vectors and retrievals into `cache`.
+    """
+    ledger = Ledger(counting.experiment, Limits(), Spent())
+    library = _PlannedLibrary(counting, cache)
+    caller = ModelCaller(counting.models, counting.experiment.token_counter, replies, ledger)
+    engine = _PlanningEngine(counting, library, caller, replies, ledger)
+    engine.costly = costly
+    try:
+        yield from engine.run(items)
+    finally:
+        caller.close()
+        library.close()
+
+
+class _CountingModel:
+    """Counts the calls of a model and their tokens; each reply is the number of a placeholder."""
+
+    def __init__(self, experiment: Experiment, name: str) -> None:
+        self._spec = experiment.models.get(name)  # None for an own pipeline
+        self._count = experiment.token_counter
+        self.calls = 0
+        self.usage = Usage()
+
+    def __call__(self, prompt: Prompt) -> Completion:
+        self.calls += 1
+        usage = UNKNOWN_USAGE
+        if self._spec is not None:
+            longest = self._spec.max_reply_tokens
+            usage = Usage(count(prompt.text, self._count), _REPLY if longest is None else longest, estimated=True)
+        self.usage = self.usage.plus(usage)
+        return Completion(f"{self.calls:032}", usage=usage, finish_reason=_PLANNED)
+
+
+def _placeholder(number: str, step: str, tokens: int) -> str:
+    """A reply in the format that the step expects."""
+    if step == "route":
+        return "unanswerable"
+    if step == "variants":
+        return "\n".join(f"What is {number}{_GENERATED}{line}?" for line in range(1, _QUESTIONS + 1))
+    if step == "pipeline":
+        return json.dumps({"answer": number, "chunks": None})
+    text = f"{number} {'word ' * max(0, tokens - 8)}".rstrip()
+    return f"{text}\nConfidence: 50" if step == "rerank" else text
+
+
+class _StandIn:
+    """The packaged embedder in place of one that costs money; counts the tokens that the other would embed."""
+
+    def __init__(self, replaced: ExperimentEmbedder, cache: WorkCache) -> None:
+        self._local = EmbedderSpec(LOCAL).open()
+        self._replaced = replaced.name
+        self._cache = cache
+        self.name = f"{self._local.name} instead of {replaced.name}"
+        self.tokenizer = replaced.tokenizer
+        self.tokens = 0
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "question")
+        return self._local.embed_questions(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "document")
+        return self._local.embed_documents(texts)
+
+    def _count(self, texts: Sequence[str], kind: Kind) -> None:
+        stored = self._cache.get(VectorRecord, [(self._replaced, key) for key in text_keys(texts, kind)])
+        new = [text for text, known in zip(texts, stored, strict=True) if known is None]
+        self.tokens += sum(map(self.tokenizer.count, new))
+
+
+class _PlannedLibrary(Library):
+    """A library for placeholder replies, which are not embedded or searched for.
+
+    A generated question gets the context of the original question, and all answers have a cosine similarity of 1.
+    """
+
+    def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
+        """The contexts, vectors or texts that a method requests for a question."""
+        if isinstance(request, Retrieve):
+            return super().fetch(cell, question, Retrieve((question.text,))) * len(request.questions)
+        if isinstance(request, Embed):
+            return np.ones((len(request.questions), 1), np.float32), np.ones((len(request.texts), 1), np.float32)
+        return super().fetch(cell, question, request)
+
+
+class _PlanningEngine(Engine):
+    """An engine that never underestimates the number of calls.
+
+    Cells with different retrieval options find different contexts for a generated question, so they do not share the
+    calls about it; nor do cells whose embedders are replaced, which would find different contexts, too.
+    """
+
+    costly: Collection[str] = ()
+
+    def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
+        key = super()._key(model, prompt, cell)
+        if any(_GENERATED in message.content for message in prompt.messages):
+            options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
+            return key_of("found", key, list(cell.split), cell.embedder, list(search_of(cell)), options)
+        return key_of("found", key, cell.embedder) if cell.embedder in self.costly else key
+
+    def _take_replies(self, work: Any) -> tuple[Completion | None, ...]:
+        # Placeholders are as long as replies may be, so they are only written out to be read.
+        return tuple(
+            replace(reply, text=_placeholder(reply.text, step, reply.usage.output_tokens))
+            if reply is not None and reply.usage is not None and reply.finish_reason == _PLANNED
+            else reply
+            for (step, _), reply in zip(work.requested, super()._take_replies(work), strict=True)
+        )
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -5,17 +5,15 @@ from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running.index import Index, IndexSearch, Splitting
+from oprag.compare.running.engine import Outcome
+from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.library import Library
-from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.running.vectors import VectorSource
-from oprag.compare.running.work_item import WorkInProgress
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
-from oprag.methods.effects import Retrieve
+from oprag.methods.answer import Answer
 from oprag.token_counters import NamedTokenizer
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
@@ -31,7 +29,8 @@ def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(
         DOCUMENTS if documents is None else documents,
-        Splitting(split, NamedTokenizer("words", word_offsets)),
+        split,
+        NamedTokenizer("words", word_offsets),
         source,
         keeper or MemoryCache(),
         open_store=open_store,
@@ -111,8 +110,9 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
         return [(place, place + 1) for place in range(len(text))]
 
     source = VectorSource(Words(), MemoryCache())
-    splitting = Splitting(Split("words", 5), NamedTokenizer("letters", letters))
-    index = Index({"a": "one two three four five six"}, splitting, source, MemoryCache(), open_store=open_store)
+    tokenizer = NamedTokenizer("letters", letters)
+    documents = {"a": "one two three four five six"}
+    index = Index(documents, Split("words", 5), tokenizer, source, MemoryCache(), open_store=open_store)
     assert [(chunk.text, piece.tokens) for chunk, piece in zip(index.chunks, index.pieces, strict=True)] == [
         ("one two three four five ", 24),
         ("six", 3),
@@ -274,13 +274,9 @@ def test_records_of_contexts_say_what_was_kept():
     small = experiment(None, grid=grid, metrics=["inverted_pairs"])
     resolved, library = library_of(small)
     item = next(resolved.items())
-    work = WorkInProgress.begun(item)
     (context,) = library.contexts(item.cell, item.question, [item.question.text])
-    request = work.body.send(None)
-    with pytest.raises(StopIteration) as stopped:
-        work.body.send((context,))
-    assert request == Retrieve((item.question.text,))
-    (record,) = Recorder(resolved, library, MemoryCache()).records([work.ended(stopped.value.value)])
+    answer = Answer(question=item.question.text, text="", method="context_only", contexts=(context,), calls=())
+    (record,) = Recorder(resolved, library, MemoryCache()).records([Outcome(item, answer)])
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept
@@ -297,19 +293,3 @@ def test_an_embedder_that_is_not_asked_is_not_opened():
     grid = {"k": 3, "chunk_size": 32, "method": "closed_book"}
     spec = EmbedderSpec("nobody:never")
     assert not ResolvedExperiment(experiment(RecordingModel(), grid=grid, embedders={"never": spec})).embedders
-
-
-def test_the_last_few_values_are_kept():
-    forgotten: list[str] = []
-    cache = LruCache(10, len, forgotten.append)
-    assert cache.get("a", lambda: "aaaa") == "aaaa"
-    assert cache.get("b", lambda: "bbbb") == "bbbb"
-    assert cache.get("a", lambda: "other") == "aaaa"
-    cache.get("c", lambda: "cccc")
-    assert forgotten == ["bbbb"]
-    assert cache.values() == ["aaaa", "cccc"]
-    # One is there, however heavy.
-    cache.get("d", lambda: "d" * 50)
-    assert cache.values() == ["d" * 50]
-    cache.clear()
-    assert (cache.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])

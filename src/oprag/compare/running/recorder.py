@@ -18,11 +18,10 @@ from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.compare.pipelines import FoundChunk
+from oprag.compare.running.engine import Outcome
+from oprag.compare.running.index import VectorSource
 from oprag.compare.running.library import Library
-from oprag.compare.running.lru_cache import LruCache
-from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.vectors import VectorSource
-from oprag.compare.running.work_item import Outcome, WorkItem
+from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.embedding.embedder import Embedder
@@ -32,12 +31,11 @@ from oprag.methods.answer import Answer
 
 __all__ = ["Recorder", "Scorer"]
 
-_MAX_CHUNKS = 50_000  # of all contexts in memory
 _MAX_ERROR = 2_000  # characters of an error message
 
 
-class _ContextInfo(NamedTuple):
-    """A context, its record, and inputs of its scores; shared by several methods."""
+class _Found(NamedTuple):
+    """The chunks that an answer was made from, and inputs of their scores; answers with the same context share it."""
 
     context: Context | None = None
     record: ContextRecord | None = None
@@ -56,15 +54,15 @@ class Recorder:
         embedder = resolved.score_embedder
         self._library = library
         self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
-        self._contexts: LruCache[_ContextInfo] = LruCache(_MAX_CHUNKS, _weight)
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
     def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
         """The records of the outcomes; failures come first."""
+        known: dict[int, _Found] = {}
         failed = [_failed(outcome) for outcome in outcomes if outcome.answer is None]
         answered = [
-            (outcome, answer, self._info(outcome, answer))
+            (outcome, answer, self._found(outcome, answer, known))
             for outcome in outcomes
             if (answer := outcome.answer) is not None
         ]
@@ -72,7 +70,7 @@ class Recorder:
         return failed + [self._answered(*one, *score) for one, score in zip(answered, scored, strict=True)]
 
     def _answered(
-        self, outcome: Outcome, answer: Answer, info: _ContextInfo, scores: Mapping[str, float], notes: Sequence[str]
+        self, outcome: Outcome, answer: Answer, found: _Found, scores: Mapping[str, float], notes: Sequence[str]
     ) -> AnswerRecord:
         item = outcome.item
         return AnswerRecord(
@@ -84,72 +82,70 @@ class Recorder:
             calls=outcome.calls,
             usage=answer.usage,
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
-            context_tokens=info.tokens,
-            context_embedder_tokens=info.embedder_tokens,
-            context_chunks=info.chunks,
-            context=info.record,
+            context_tokens=found.tokens,
+            context_embedder_tokens=found.embedder_tokens,
+            context_chunks=found.chunks,
+            context=found.record,
             scores={**scores, **outcome.judged},
             metric_calls=outcome.metric_calls,
             measurement=outcome.measurement,
         )
 
-    def _scored(self, outcome: Outcome, answer: Answer, info: _ContextInfo) -> ScoredAnswer:
+    def _scored(self, outcome: Outcome, answer: Answer, found: _Found) -> ScoredAnswer:
         cell, question = outcome.item.cell, outcome.item.question
         return ScoredAnswer(
             question=question,
             method=cell.method,
             text=answer.text,
-            context=info.context,
-            spans=info.spans,
-            ranked=info.ranked,
-            relevant=self._relevant(cell, question) if info.context is not None else frozenset(),
+            context=found.context,
+            spans=found.spans,
+            ranked=found.ranked,
+            relevant=self._relevant(cell, question) if found.context is not None else frozenset(),
             k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             tokens_of_sources=self._length(cell, question),
-            context_scores=info.scores,
+            context_scores=found.scores,
         )
 
-    def _info(self, outcome: Outcome, answer: Answer) -> _ContextInfo:
+    def _found(self, outcome: Outcome, answer: Answer, known: dict[int, _Found]) -> _Found:
+        """The chunks of an answer; `known` are those of earlier answers, by the id of their context."""
         if kind_of(outcome.item.cell.method).own:
-            return self._returned_info(outcome, answer.parsed)
-        return self._context_info(outcome.item, answer.context)
+            return self._returned(outcome, answer.parsed)
+        context = answer.context
+        if context is None:
+            return _Found()
+        if id(context) not in known:
+            known[id(context)] = self._of_context(outcome.item, context)
+        return known[id(context)]
 
-    def _returned_info(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _ContextInfo:
+    def _of_context(self, item: WorkItem, context: Context) -> _Found:
+        index = self._library.index(item.cell, item.question.documents)
+        rows = [int(chunk.id or 0) for chunk in context.kept]
+        kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+        dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+        ranked = sorted(context.kept, key=attrgetter("rank"))
+        return _Found(
+            context,
+            ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
+            context.tokens,
+            sum(index.pieces[row].tokens for row in rows),
+            len(kept),
+            [index.spans[row] for row in rows],
+            [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
+            {},
+        )
+
+    def _returned(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _Found:
         """What is known of the chunks that an own pipeline returned."""
         if chunks is None:
-            return _ContextInfo()
+            return _Found()
         cell, question = outcome.item.cell, outcome.item.question
         texts = {name: self._library.whole_text(cell, name) for name in question.documents}
-        found = [_span_in(texts, chunk) for chunk in chunks]
-        spans = [span for span in found if span is not None]
-        if missing := len(found) - len(spans):
-            outcome.notes.append(f"{missing:,} of {len(found):,} chunks are not in the documents of the question")
+        spans = [span for chunk in chunks if (span := _span_in(texts, chunk)) is not None]
+        if missing := len(chunks) - len(spans):
+            outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
         tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
-        return _ContextInfo(tokens=tokens, chunks=len(chunks), spans=spans, scores={})
-
-    def _context_info(self, item: WorkItem, context: Context | None) -> _ContextInfo:
-        if context is None:
-            return _ContextInfo()
-
-        def make() -> _ContextInfo:
-            index = self._library.index(item.cell, item.question.documents)
-            rows = [int(chunk.id or 0) for chunk in context.kept]
-            kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
-            dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
-            ranked = sorted(context.kept, key=attrgetter("rank"))
-            return _ContextInfo(
-                context,
-                ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
-                context.tokens,
-                sum(index.pieces[row].tokens for row in rows),
-                len(kept),
-                [index.spans[row] for row in rows],
-                [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
-                {},
-            )
-
-        # The cached value references the context, so its id cannot be reused.
-        return self._contexts.get(id(context), make)
+        return _Found(tokens=tokens, chunks=len(chunks), spans=spans, scores={})
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
         """The rows of the chunks that overlap the evidence."""
@@ -185,10 +181,6 @@ def _span_in(texts: Mapping[str, str], chunk: FoundChunk) -> tuple[str, int, int
         if start >= 0:
             return name, start, start + length
     return None
-
-
-def _weight(info: _ContextInfo) -> int:
-    return 1 + (0 if info.context is None else len(info.context.kept) + len(info.context.dropped))
 
 
 def _failed(outcome: Outcome) -> AnswerRecord:

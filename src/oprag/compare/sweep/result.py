@@ -14,7 +14,7 @@ from oprag.compare.analysis.profiles import profile_of, retrieval_of
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.results import Results
-from oprag.compare.running.report import RunReport
+from oprag.compare.running.run import RunReport
 from oprag.errors import ExperimentError
 from oprag.profile import Profile
 
