@@ -6,26 +6,29 @@ import sys
 
 import pytest
 
-from oprag.compare.ray import check_address, run_on_ray
-from oprag.errors import ExperimentError, MissingExtraError
+from oprag.compare.ray import check_address
+from oprag.compare.running.run import run
+from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from tests.compare.helpers import RecordingModel, experiment
 
 
 def test_without_ray_nothing_is_begun(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"Running on a Ray cluster requires .*pip install 'oprag\[ray\]'"):
-        run_on_ray(experiment(RecordingModel()), tmp_path / "results.db")
+        run(experiment(RecordingModel()), tmp_path / "results.db", ray="local")
+    with pytest.raises(OptionError, match="answers are measured in this process"):
+        run(experiment(RecordingModel()), tmp_path / "results.db", ray="local", measure=True)
     assert not (tmp_path / "results.db").exists()
 
 
 def test_it_is_imported_without_ray():
-    code = "import sys, oprag.compare.ray; print('ray' in sys.modules)"
+    code = "import sys, oprag.compare.running.run; print('ray' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
 
 
 def test_addresses():
-    for name in (None, "local", "auto"):
+    for name in ("local", "auto"):
         check_address(name)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import psutil
@@ -12,7 +13,6 @@ import pytest
 
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.ray import run_on_ray
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of
@@ -22,6 +22,8 @@ from tests.integration.spread import SECONDS, SELECT, another_in_each_process, a
 ray = pytest.importorskip("ray")
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("default")]
+
+run_on_ray = partial(run, ray="auto")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -210,7 +212,7 @@ def test_a_worker_that_has_another_model_is_refused(path):
 
 def test_another_cluster_than_the_one_in_use_is_refused(path, log):
     with pytest.raises(ExperimentError, match="this process is already connected to a Ray cluster"):
-        run_on_ray(spread(log), path, address="127.0.0.1:1")
+        run(spread(log), path, ray="127.0.0.1:1")
     assert not path.exists()
 
 

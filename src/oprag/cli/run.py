@@ -143,7 +143,7 @@ def _reasons(plan: Plan) -> Iterator[str]:
     from oprag.compare.analysis.wording import money_text
 
     cost = sum(model.money or 0.0 for model in plan.models.values())
-    embedding = sum(plan.embedding_money.values())
+    embedding = sum(one.money or 0.0 for one in plan.embedders.values())
     if cost > 0:
         yield f"the model calls cost about {money_text(cost)}"
     if embedding > 0:
@@ -160,13 +160,9 @@ def _reasons(plan: Plan) -> Iterator[str]:
 
 def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
     with RunProgress(priced=bool(opened.experiment.prices)) as progress:
-        if ray is not None:
-            from oprag.compare.ray import run_on_ray
-
-            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=progress.update, address=ray)
         from oprag.compare.running.run import run
 
-        return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=progress.update)
+        return run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray, on_progress=progress.update)
 
 
 def leave(report: RunReport) -> None:

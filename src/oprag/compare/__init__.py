@@ -29,7 +29,6 @@ __all__ = [
     "read_data",
     "read_sweep",
     "run",
-    "run_on_ray",
     "sweep_experiment",
     "write_report",
 ]
@@ -60,7 +59,6 @@ _PLACES = {
     "read_data": "oprag.compare.data.read",
     "read_sweep": "oprag.compare.sweep.result",
     "run": "oprag.compare.running.run",
-    "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep.experiment",
     "write_report": "oprag.compare.report.write",
 }
@@ -77,7 +75,6 @@ if TYPE_CHECKING:
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.model import ModelSpec
-    from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.run import RunReport, run

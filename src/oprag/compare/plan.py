@@ -27,10 +27,10 @@ from oprag.compare.pipelines import UNKNOWN_USAGE
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.running.calls import Ledger, ModelCaller
-from oprag.compare.running.engine import Engine, Outcome
+from oprag.compare.running.calls import Ledger
+from oprag.compare.running.engine import Engine
 from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.resolved import ResolvedExperiment, Scorable, WorkItem
+from oprag.compare.running.resolved import ResolvedExperiment, Scorable
 from oprag.compare.running.run import RunState
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
@@ -63,11 +63,26 @@ class ModelPlan:
         input_tokens: Tokens of the prompts, by the token counter of the experiment.
         output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
         money: Cost of the calls; None if the model has no price.
+        longest_reply: Tokens that the limits reserve for a reply: the model's output limit, or 1,024.
     """
 
     calls: int
     input_tokens: int
     output_tokens: int
+    money: float | None
+    longest_reply: int
+
+
+@dataclass(frozen=True)
+class EmbeddingPlan:
+    """What is left to embed by an embedder that costs money.
+
+    Attributes:
+        tokens: Tokens of the texts, by its tokenizer.
+        money: Their cost; None if the embedder has no price.
+    """
+
+    tokens: int
     money: float | None
 
 
@@ -90,13 +105,10 @@ class Plan:
         calls_unshared: Number of remaining calls if cells shared none.
         models: The planned calls, by model.
         failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
-        stand_in: Embedders that cost money; the plan uses the packaged embedder instead, and shares none of their
-            calls. If empty, the plan and the run have the same contexts.
-        embedded_tokens: Tokens of the texts that each of these embedders still has to embed, by its tokenizer.
-        embedding_money: Price of these tokens, for embedders with a price.
+        embedders: What is left to embed, by embedder that costs money; the plan uses the packaged embedder instead, and
+            shares none of their calls. If empty, the plan and the run have the same contexts.
         limits: The spending limits.
         spent: Calls, tokens and money spent by earlier runs.
-        longest_replies: Tokens that the limits reserve for a reply, by model: its output limit, or 1,024.
         notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
@@ -115,12 +127,9 @@ class Plan:
     calls_unshared: int
     models: Mapping[str, ModelPlan]
     failures: Mapping[str, int]
-    stand_in: tuple[str, ...]
-    embedded_tokens: Mapping[str, int]
-    embedding_money: Mapping[str, float]
+    embedders: Mapping[str, EmbeddingPlan]
     limits: Limits
     spent: Spent
-    longest_replies: Mapping[str, int]
     notes: Mapping[str, int] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
@@ -139,7 +148,8 @@ class Plan:
     @property
     def money(self) -> float | None:
         """Cost of all calls, and of embedding where it is known; None if a model has no price."""
-        costs = [*(model.money for model in self.models.values()), *self.embedding_money.values()]
+        embedding = [one.money for one in self.embedders.values() if one.money is not None]
+        costs = [*(model.money for model in self.models.values()), *embedding]
         return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
     def describe(self) -> str:
@@ -190,17 +200,21 @@ def make_plan(
         stand_ins: dict[str, Any] = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
         models = {name: _CountingModel(experiment, name) for name in resolved.models}
         counting = resolved.replace(
+            experiment=experiment.model_copy(update={"max_concurrency": 1}),
             models={name: Model(one.identity, models[name]) for name, one in resolved.models.items()},
             embedders=resolved.embedders | stand_ins,
         )
+        library = _PlannedLibrary(counting, cache)
         calls_unshared = 0
         failures: Counter[str] = Counter()
-        for number, outcome in enumerate(_outcomes(counting, costly, replies, cache, state.waiting), 1):
-            calls_unshared += len(outcome.calls) + len(outcome.metric_calls)
-            if outcome.error is not None:
-                failures[named_error(outcome.error)] += 1
-            if on_progress is not None:
-                on_progress(number, len(state.waiting))
+        with closing(_PlanningEngine(counting, library, replies, Ledger(experiment, Limits(), Spent()))) as engine:
+            engine.costly = costly
+            for number, outcome in enumerate(engine.run(state.waiting), 1):
+                calls_unshared += len(outcome.calls) + len(outcome.metric_calls)
+                if outcome.error is not None:
+                    failures[named_error(outcome.error)] += 1
+                if on_progress is not None:
+                    on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -211,7 +225,6 @@ def make_plan(
                     questions = Counter(one.data for one in resolved.question_records)
                     power = tuple(power_of(matrix_of(reader), questions))
     ledger = Ledger(experiment, experiment.limits, spent)
-    embedded = {name: one.tokens for name, one in stand_ins.items()}
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -223,47 +236,27 @@ def make_plan(
         failed=state.failed_before,
         calls_unshared=calls_unshared,
         models={
-            name: ModelPlan(one.calls, one.usage.input_tokens, one.usage.output_tokens, ledger.cost(name, one.usage))
+            name: ModelPlan(
+                one.calls,
+                one.usage.input_tokens,
+                one.usage.output_tokens,
+                ledger.cost(name, one.usage),
+                ledger.longest_reply(name),
+            )
             for name, one in models.items()
             if one.calls
         },
         failures=failures,
-        stand_in=costly,
-        embedded_tokens=embedded,
-        embedding_money={
-            name: cost for name, tokens in embedded.items() if (cost := ledger.cost(name, Usage(tokens))) is not None
+        embedders={
+            name: EmbeddingPlan(one.tokens, ledger.cost(name, Usage(one.tokens))) for name, one in stand_ins.items()
         },
         limits=experiment.limits,
         spent=spent,
-        longest_replies={name: ledger.longest_reply(name) for name, one in models.items() if one.calls},
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
         power=power,
     )
-
-
-def _outcomes(
-    counting: ResolvedExperiment,
-    costly: Collection[str],
-    replies: WorkCache,
-    cache: WorkCache,
-    items: Sequence[WorkItem],
-) -> Iterator[Outcome]:
-    """Run an experiment whose models count, without scoring its answers.
-
-    Placeholder replies are put into `replies`; splits, vectors and retrievals into `cache`.
-    """
-    ledger = Ledger(counting.experiment, Limits(), Spent())
-    library = _PlannedLibrary(counting, cache)
-    caller = ModelCaller(counting.models, counting.experiment.token_counter, replies, ledger)
-    engine = _PlanningEngine(counting, library, caller, replies, ledger)
-    engine.costly = costly
-    try:
-        yield from engine.run(items)
-    finally:
-        caller.close()
-        library.close()
 
 
 class _CountingModel:
@@ -377,16 +370,15 @@ def _lines(plan: Plan) -> Iterator[str]:
         known = not kind_of(name).own
         tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out" if known else "tokens unknown"
         yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}"
-    for name in plan.stand_in:
-        to_embed = plan.embedded_tokens[name]
-        money = f", {money_text(plan.embedding_money[name])}" if name in plan.embedding_money else ""
-        yield f"  {name}: {to_embed:,} tokens to embed{money}; planned with the packaged embedder instead"
+    for name, embedder in plan.embedders.items():
+        money = "" if embedder.money is None else f", {money_text(embedder.money)}"
+        yield f"  {name}: {embedder.tokens:,} tokens to embed{money}; planned with the packaged embedder instead"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = vars(plan.spent)
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
-        if plan.longest_replies and limits.keys() != {"calls"}:
-            longest = ", ".join(f"{tokens:,} for {name}" for name, tokens in plan.longest_replies.items())
+        if plan.models and limits.keys() != {"calls"}:
+            longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
     yield from plan.power

@@ -1,9 +1,8 @@
-"""Run an experiment with its model calls on a Ray cluster; everything else runs in this process."""
+"""The model calls of an experiment on a Ray cluster; everything else runs in this process."""
 
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import threading
@@ -19,63 +18,33 @@ from oprag.compare.providers.model import Model
 from oprag.compare.providers.names import main_module, set_main_module
 from oprag.compare.running.calls import ask
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.run import ProgressCallback, RunReport, run
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 
-__all__ = ["check_address", "run_on_ray"]
+__all__ = ["check_address", "on_ray"]
 
 _NAMES = ("local", "auto")
 _TIMEOUT = 5.0  # seconds; Ray would retry for minutes and then exit the process
 _RETRIES = 5  # of a call whose worker dies
 
 
-def run_on_ray(
-    experiment: Experiment | ResolvedExperiment,
-    path: str | os.PathLike[str],
-    *,
-    address: str | None = None,
-    retry_failed: bool = False,
-    on_progress: ProgressCallback | None = None,
-) -> RunReport:
-    """The same as `oprag.compare.run`, with the model calls on the workers of a Ray cluster.
-
-    The calling process splits, embeds, searches and scores, and is the only one that reads and writes the results file.
-    Hence every reply is stored before it is used, and limits apply to all workers together. If a worker dies, it is
-    started again with its calls in flight; a call fails if its worker dies six times.
-
-    Every machine needs the same version of this package, with the extras and model files that the models use.
-    The first Ctrl-C waits for calls in flight; a second one exits at once.
+@contextmanager
+def on_ray(resolved: ResolvedExperiment, address: str) -> Iterator[ResolvedExperiment]:
+    """The experiment with models that are called by workers of a cluster, one for each CPU in turn.
 
     Args:
-        experiment: The experiment; its models must be importable and reachable on all machines.
-            If it is already resolved, its models are not loaded again in this process.
-        path: The results file, on the machine of the caller.
-        address: The address of the cluster, as in `ray.init`: HOST:PORT, "auto" for the cluster of this machine, or
-            "local" to start a cluster on this machine that ends with the run. By default an existing cluster is used,
-            or else one is started. If this process is already connected to a cluster, that one is used, and the
-            connection stays open.
-        retry_failed: Whether to retry questions that failed in earlier runs.
-        on_progress: Called with the progress several times a second.
-
-    Returns:
-        The report of the run, as from `oprag.compare.run`.
+        resolved: The experiment.
+        address: The address of the cluster, as for `oprag.compare.run`.
 
     Raises:
-        OptionError: `experiment` is not an `Experiment`.
-        ExperimentError: The experiment cannot be run as described, a model cannot be pickled or is not the same on
-            all machines, or the cluster cannot be reached.
-        ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
-            kept.
-        MissingExtraError: The extra `ray`, or a package that the experiment needs, is not installed.
+        ExperimentError: A model cannot be pickled, or the cluster cannot be reached.
+        MissingExtraError: Ray is not installed.
     """
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError("Running on a Ray cluster", "ray") from error
-    resolved = ResolvedExperiment.of(experiment)
     sources = {name: resolved.source_of(name) for name in resolved.models}
     for name, source in sources.items():
         try:
@@ -103,7 +72,7 @@ def run_on_ray(
             for name, model in resolved.models.items()
         }
         try:
-            return run(resolved.replace(models=models), path, retry_failed=retry_failed, on_progress=on_progress)
+            yield resolved.replace(models=models)
         finally:
             for one in workers:
                 ray.kill(one)  # the cluster may outlive the run
@@ -138,13 +107,8 @@ class _Worker:
     def complete(self, name: str, identity: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
         """A reply, and the class and message of its error: many exceptions cannot be pickled.
 
-        Args:
-            name: The name of the model.
-            identity: Its identity in the calling process.
-            prompt: The prompt.
-
         Raises:
-            ExperimentError: The model has another identity here.
+            ExperimentError: The model has another identity here than in the calling process.
         """
         with self._lock:
             model = self._models.get(name) or ResolvedExperiment.opened(name, self._sources[name])
@@ -172,9 +136,9 @@ class _RemoteError(ModelError):
         self.remote_class = name
 
 
-def check_address(address: str | None) -> None:
+def check_address(address: str) -> None:
     """Reject an unreachable address, and a Ray client address, whose driver could not read the results file."""
-    if address is None or address in _NAMES:
+    if address in _NAMES:
         return
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or "://" in address:
@@ -188,13 +152,13 @@ def check_address(address: str | None) -> None:
 
 
 @contextmanager
-def _connected(ray: Any, address: str | None) -> Iterator[None]:
+def _connected(ray: Any, address: str) -> Iterator[None]:
     """Connect to a cluster, or start one; an existing connection is reused and left open."""
     if ray.is_initialized():
-        if address is not None:
+        if address != "auto":
             raise ExperimentError(
-                f"this process is already connected to a Ray cluster, got the address {address!r}; remove the "
-                "address, or call ray.shutdown() first",
+                f"this process is already connected to a Ray cluster, got the address {address!r}; use auto, or call "
+                "ray.shutdown() first",
                 address,
             )
         yield
@@ -208,7 +172,7 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
         except (OSError, RuntimeError, ValueError) as error:
-            where = "this machine" if address is None or address in _NAMES else repr(address)
+            where = "this machine" if address in _NAMES else repr(address)
             raise ExperimentError(f"cannot use a Ray cluster at {where}: {error}", address) from error
         yield
     finally:

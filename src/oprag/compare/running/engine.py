@@ -7,7 +7,7 @@ at the same time without a thread each, and all that wait for the same reply sha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -86,20 +86,36 @@ class _Work:
 
 
 class Engine:
-    """Processes items until all are done or it is stopped."""
+    """Processes items until all are done or it is stopped.
+
+    Args:
+        resolved: The experiment.
+        library: Its contexts; closed with the engine.
+        cache: Where replies are stored.
+        ledger: The spending so far.
+        tell: Called after each model call, and twice a second while waiting for one.
+    """
 
     def __init__(
-        self, resolved: ResolvedExperiment, library: Library, caller: ModelCaller, cache: WorkCache, ledger: Ledger
+        self,
+        resolved: ResolvedExperiment,
+        library: Library,
+        cache: WorkCache,
+        ledger: Ledger,
+        tell: Callable[[], None] = lambda: None,
     ) -> None:
+        experiment = resolved.experiment
         self._library = library
-        self._caller = caller
+        self._caller = ModelCaller(
+            resolved.models, experiment.token_counter, cache, ledger, threads=experiment.max_concurrency, tell=tell
+        )
         self._cache = cache
         self._ledger = ledger
         self._models = resolved.models
         self._judges = resolved.judges
-        self._give_up_after = resolved.experiment.give_up_after
+        self._give_up_after = experiment.give_up_after
         # Answers are measured one at a time.
-        self._max_calls = 1 if library.measures else resolved.experiment.max_concurrency
+        self._max_calls = 1 if library.measures else experiment.max_concurrency
         self._failed_calls = self._failed_searches = 0  # in a row
         self._ready: deque[tuple[_Work, object]] = deque()
         self._calls: deque[PendingCall] = deque()
@@ -107,6 +123,16 @@ class Engine:
         self._works = 0
         self._characters = 0
         self.stopped: str | None = None
+
+    def close(self) -> None:
+        """Let the threads end after their current calls, and close the library."""
+        self._caller.close()
+        self._library.close()
+
+    @property
+    def running(self) -> int:
+        """Number of calls in flight."""
+        return self._caller.running
 
     def stop(self, reason: str) -> None:
         """Start no more calls or items; calls in flight are still completed.
@@ -138,7 +164,7 @@ class Engine:
                 outcome = Outcome(item)
                 self._ready.append((_Work(outcome, self._body(outcome)), None))
                 self._works += 1
-            elif self._caller.running:
+            elif self.running:
                 for made in self._caller.take():
                     self._deliver(made)
             else:
@@ -150,7 +176,7 @@ class Engine:
     @property
     def _can_start_item(self) -> bool:
         """Whether to start another item: there are too few queued calls to keep all threads busy."""
-        if self._library.measures and (self._works or self._calls or self._caller.running):
+        if self._library.measures and (self._works or self._calls or self.running):
             return False
         return (
             self.stopped is None
@@ -278,11 +304,11 @@ class Engine:
         return replies
 
     def _begin_calls(self) -> None:
-        while self._calls and self.stopped is None and self._caller.running < self._max_calls:
+        while self._calls and self.stopped is None and self.running < self._max_calls:
             call = self._calls[0]
             if (reason := self._ledger.refusal(call.at_most)) is not None:
                 # Calls in flight may spend less than reserved, so only stop when none are left.
-                if not self._caller.running:
+                if not self.running:
                     self.stop(reason)
                 return
             self._calls.popleft()

@@ -15,6 +15,7 @@ from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval, VectorRecord
+from oprag.compare.providers.names import qualified_name
 from oprag.compare.stores import Store
 from oprag.context import ContextInputs
 from oprag.embedding.cache import Kind, text_keys
@@ -99,9 +100,8 @@ class Index:
         tokenizer: The tokenizer of the embedder.
         vectors: The embedder.
         cache: Where chunks and hits are stored.
-        open_store: Opens a store by name and fills it with texts and vectors.
         searches: All planned searches: the exact index is searched once, to the greatest depth.
-        store_identities: Identities of stores by name, if they differ from the name.
+        stores: Factories of custom stores, by name.
         keep_hits: Whether hits are cached, and found in the cache.
     """
 
@@ -113,9 +113,8 @@ class Index:
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],
         searches: Iterable[IndexSearch] = (),
-        store_identities: Mapping[str, str] | None = None,
+        stores: Mapping[str, Callable[[Any], Any]] | None = None,
         keep_hits: bool = True,
     ) -> None:
         self._documents = documents
@@ -123,10 +122,10 @@ class Index:
         self._tokenizer = tokenizer
         self._source = vectors
         self._cache = cache
-        self._open_store = open_store
-        self._store_identities = store_identities or {}
+        self._factories = stores or {}
         self._keep_hits = keep_hits
         self._stores: dict[str, Store] = {}
+        self._ready: set[tuple[IndexSearch, bool]] = set()
         self._deepest: dict[str, int] = {}  # the largest finite depth of each kind of search in the exact index
         for search in searches:
             if search.store == "index" and search.depth is not None:
@@ -190,27 +189,25 @@ class Index:
         return self._source.embed_documents([chunk.text for chunk in self.chunks])
 
     @cached_property
-    def neighbors(self) -> NeighborReader:
-        """Reads the chunks adjacent to a chunk."""
+    def _neighbors(self) -> NeighborReader:
         return neighbors_among(self.chunks)
 
-    def make_ready(self, search: IndexSearch) -> None:
+    def _read_neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        return self._neighbors(chunk, number)  # made for the first context that reads them
+
+    def make_ready(self, search: IndexSearch, *, with_vectors: bool) -> None:
         """Split, embed and index now instead of in the first search."""
-        if not self.chunks:
-            return
-        if search.store != "index":
-            self._store(search.store)
-        elif search.kind == "bm25":
-            self._bm25_index.search(_WARMUP_QUESTION, 1, "bm25")
-        else:
-            self._dense_index.search(_WARMUP_QUESTION, 1, search.kind)
+        if (search, with_vectors) not in self._ready:
+            if with_vectors:
+                _ = self.vectors
+            self.given(_WARMUP_QUESTION, search, with_vectors=with_vectors)
+            self._ready.add((search, with_vectors))
 
     def forget(self) -> None:
         """Forget retrievals, so that the next question is searched for again."""
         self._hits.clear()
         # Indexes are kept, since all questions share them.
-        embedder = self._dense_index.embedder if "_dense_index" in self.__dict__ else None
-        if isinstance(embedder, QuestionVectors):
+        if "_dense_index" in vars(self) and isinstance(embedder := self._dense_index.embedder, QuestionVectors):
             embedder.forget()
 
     def close(self) -> None:
@@ -245,7 +242,7 @@ class Index:
             _ = self.pieces  # stored first, since hits refer to them
             self._cache.put(found)
 
-    def given(self, question: str, search: IndexSearch, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
+    def given(self, question: str, search: IndexSearch, *, with_vectors: bool) -> ContextInputs:
         """The inputs of a context for a question."""
         hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
@@ -257,7 +254,7 @@ class Index:
             changed(self.chunks[hit.row], rank=rank, score=hit.score, vector=row_vector)
             for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True))
         ]
-        return ContextInputs(chunks, vector, self.neighbors if with_neighbors else None)
+        return ContextInputs(chunks, vector, self._read_neighbors)
 
     def _hits_of(self, question: str, search: IndexSearch) -> Sequence[Hit]:
         if search.depth is None:
@@ -287,31 +284,29 @@ class Index:
 
     def _store(self, name: str) -> Store:
         if name not in self._stores:
-            self._stores[name] = self._open_store(name, [chunk.text for chunk in self.chunks], self.vectors)
+            texts = [chunk.text for chunk in self.chunks]
+            self._stores[name] = Store(name, texts, self.vectors, self._factories.get(name))
         return self._stores[name]
 
     @cached_property
     def _dense_index(self) -> DocumentIndex:
-        return DocumentIndex(*self._contents, self.vectors, self._source)
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks), self.vectors, self._source)
 
     @cached_property
     def _bm25_index(self) -> DocumentIndex:
         # BM25 needs no vectors.
-        return DocumentIndex(*self._contents)
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks))
 
-    @property
-    def _contents(self) -> tuple[list[str], list[Mapping[str, Any]]]:
-        return [chunk.text for chunk in self.chunks], [chunk.metadata for chunk in self.chunks]
-
-    def _vectors_of(self, rows: Sequence[int]) -> NDArray[np.float32]:
-        if "vectors" in self.__dict__ or len(rows) == len(self.chunks):
-            found: NDArray[np.float32] = self.vectors[list(rows)]
-            return found
+    def _vectors_of(self, rows: Sequence[int]) -> Any:
+        # BM25 needs no other vectors.
+        if "vectors" in vars(self) or len(rows) == len(self.chunks):
+            return self.vectors[rows]
         return self._source.embed_documents([self.chunks[row].text for row in rows])
 
     def _embedder(self, search: IndexSearch) -> str | None:
         return None if search.kind == "bm25" else self._source.name
 
     def _key(self, question: str, search: IndexSearch) -> str:
-        identity = self._store_identities.get(search.store, search.store)
+        factory = self._factories.get(search.store)
+        identity = search.store if factory is None else qualified_name(factory, search.store)
         return key_of("retrieval", self.key, self._embedder(search), list(search), identity, question)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.grid import Cell
-from oprag.compare.stores import Store
 from oprag.context import Context, ContextInputs, assemble
 from oprag.index.splitting import Split
 from oprag.methods.effects import Embed, ReadSources, Retrieve
@@ -58,7 +54,6 @@ class Library:
         self._inputs: dict[Hashable, ContextInputs] = {}
         self._contexts: dict[Hashable, Context] = {}
         self._chunks = 0  # of both
-        self._loaded: set[str] = set()  # embedders
 
     def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
         """The contexts, vectors or texts that a method requests for a question."""
@@ -103,9 +98,8 @@ class Library:
                 self._embedders[cell.embedder].tokenizer,
                 self._vectors[cell.embedder],
                 self._cache,
-                open_store=self._open_store,
                 searches=searches,
-                store_identities=self._experiment.store_identities,
+                stores=self._experiment.stores,
                 keep_hits=not self.measures,
             )
             if not self.measures:
@@ -119,12 +113,7 @@ class Library:
         """Do what does not belong to an answer: build the index, load the embedder, forget earlier searches."""
         if cell.embedder:
             index = self.index(cell, question.documents)
-            index.make_ready(search_of(cell))
-            if self.embeds(cell, [question.text]):
-                _ = index.vectors
-                if cell.embedder not in self._loaded:
-                    self._vectors[cell.embedder].embed_questions(["warm-up"])
-                    self._loaded.add(cell.embedder)
+            index.make_ready(search_of(cell), with_vectors=bool(self.embeds(cell, [question.text])))
         self._forget()
         for source in self._vectors.values():
             source.forget_questions()
@@ -137,18 +126,14 @@ class Library:
             index.close()
         self._indexes.clear()
 
-    def _open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
-        return Store(name, texts, vectors, self._experiment.stores.get(name))
-
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
         search, options = search_of(cell), cell.context_options
-        needs = options.needs_vectors, options.reads_sources
-        place = index.key, cell.embedder, search, question, needs
+        place = index.key, cell.embedder, search, question, options.needs_vectors
         context = self._contexts.get((place, options, cell.options.cite))
         if context is None:
             inputs = self._inputs.get(place)
             if inputs is None:
-                inputs = index.given(question, search, with_vectors=needs[0], with_neighbors=needs[1])
+                inputs = index.given(question, search, with_vectors=options.needs_vectors)
             context = assemble(inputs, cell.options.numbered(options))
             # Questions follow each other, so contexts of earlier ones are rarely needed again.
             if self._chunks > _MAX_CHUNKS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -29,22 +29,17 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.methods.answer import Answer
 
-__all__ = ["Recorder", "Scorer"]
+__all__ = ["Recorder", "score_all"]
 
+_MAX_CHUNKS = 50_000  # of all contexts in memory
 _MAX_ERROR = 2_000  # characters of an error message
 
 
 class _Found(NamedTuple):
-    """The chunks that an answer was made from, and inputs of their scores; answers with the same context share it."""
+    """The chunks that an answer was made from; answers with the same context share it."""
 
-    context: Context | None = None
-    record: ContextRecord | None = None
-    tokens: int | None = None
-    embedder_tokens: int | None = None
-    chunks: int | None = None
-    spans: Sequence[tuple[str, int, int]] = ()
-    ranked: Sequence[int] = ()
-    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - the default is never written to
+    stored: Mapping[str, Any] = {}  # fields of the record
+    scored: Mapping[str, Any] = {}  # inputs of the scores
 
 
 class Recorder:
@@ -53,20 +48,22 @@ class Recorder:
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
         embedder = resolved.score_embedder
         self._library = library
-        self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
+        self._metrics = resolved.metrics
+        self._embedder = None if embedder is None else VectorSource(embedder, cache)
+        self._known: dict[int, _Found] = {}  # by id of the context, which cannot be reused: the value references it
+        self._chunks = 0  # of these contexts
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
     def records(self, outcomes: Sequence[Outcome]) -> list[AnswerRecord]:
         """The records of the outcomes; failures come first."""
-        known: dict[int, _Found] = {}
         failed = [_failed(outcome) for outcome in outcomes if outcome.answer is None]
         answered = [
-            (outcome, answer, self._found(outcome, answer, known))
+            (outcome, answer, self._found(outcome, answer))
             for outcome in outcomes
             if (answer := outcome.answer) is not None
         ]
-        scored = self._scorer.scores([self._scored(*one) for one in answered])
+        scored = score_all(self._metrics, [self._scored(*one) for one in answered], self._embedder)
         return failed + [self._answered(*one, *score) for one, score in zip(answered, scored, strict=True)]
 
     def _answered(
@@ -82,13 +79,10 @@ class Recorder:
             calls=outcome.calls,
             usage=answer.usage,
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
-            context_tokens=found.tokens,
-            context_embedder_tokens=found.embedder_tokens,
-            context_chunks=found.chunks,
-            context=found.record,
             scores={**scores, **outcome.judged},
             metric_calls=outcome.metric_calls,
             measurement=outcome.measurement,
+            **found.stored,
         )
 
     def _scored(self, outcome: Outcome, answer: Answer, found: _Found) -> ScoredAnswer:
@@ -97,26 +91,26 @@ class Recorder:
             question=question,
             method=cell.method,
             text=answer.text,
-            context=found.context,
-            spans=found.spans,
-            ranked=found.ranked,
-            relevant=self._relevant(cell, question) if found.context is not None else frozenset(),
+            relevant=self._relevant(cell, question) if "context" in found.scored else frozenset(),
             k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             tokens_of_sources=self._length(cell, question),
-            context_scores=found.scores,
+            **found.scored,
         )
 
-    def _found(self, outcome: Outcome, answer: Answer, known: dict[int, _Found]) -> _Found:
-        """The chunks of an answer; `known` are those of earlier answers, by the id of their context."""
+    def _found(self, outcome: Outcome, answer: Answer) -> _Found:
         if kind_of(outcome.item.cell.method).own:
             return self._returned(outcome, answer.parsed)
         context = answer.context
         if context is None:
             return _Found()
-        if id(context) not in known:
-            known[id(context)] = self._of_context(outcome.item, context)
-        return known[id(context)]
+        if id(context) not in self._known:
+            if self._chunks > _MAX_CHUNKS:
+                self._known.clear()
+                self._chunks = 0
+            self._known[id(context)] = self._of_context(outcome.item, context)
+            self._chunks += len(context.kept) + len(context.dropped)
+        return self._known[id(context)]
 
     def _of_context(self, item: WorkItem, context: Context) -> _Found:
         index = self._library.index(item.cell, item.question.documents)
@@ -125,14 +119,18 @@ class Recorder:
         dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
         ranked = sorted(context.kept, key=attrgetter("rank"))
         return _Found(
-            context,
-            ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
-            context.tokens,
-            sum(index.pieces[row].tokens for row in rows),
-            len(kept),
-            [index.spans[row] for row in rows],
-            [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
-            {},
+            {
+                "context": ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
+                "context_tokens": context.tokens,
+                "context_embedder_tokens": sum(index.pieces[row].tokens for row in rows),
+                "context_chunks": len(kept),
+            },
+            {
+                "context": context,
+                "spans": [index.spans[row] for row in rows],
+                "ranked": [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
+                "context_scores": {},
+            },
         )
 
     def _returned(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _Found:
@@ -145,7 +143,7 @@ class Recorder:
         if missing := len(chunks) - len(spans):
             outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
         tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
-        return _Found(tokens=tokens, chunks=len(chunks), spans=spans, scores={})
+        return _Found({"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": spans})
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
         """The rows of the chunks that overlap the evidence."""
@@ -195,55 +193,46 @@ def _failed(outcome: Outcome) -> AnswerRecord:
     )
 
 
-class Scorer:
-    """Scores answers with the metrics of an experiment.
+def score_all(
+    metrics: Sequence[Metric], answers: Sequence[ScoredAnswer], embedder: Embedder | None = None
+) -> list[tuple[dict[str, float], list[str]]]:
+    """Score each answer with each metric that applies; notes explain missing scores.
 
     Args:
         metrics: Metrics of the experiment.
-        embedder: Embeds answers and gold answers (as documents) for their cosine similarity; the same one for all
-            cells.
+        answers: The answers.
+        embedder: Embeds answers and gold answers (as documents) for their cosine similarity, all in one batch; the same
+            one for all cells.
     """
-
-    def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
-        self._metrics = list(metrics)
-        self._embedder = embedder
-
-    def scores(self, answers: Sequence[ScoredAnswer]) -> list[tuple[dict[str, float], list[str]]]:
-        """Score each answer with each metric that applies; notes explain missing scores."""
-        return [self._scores(answer) for answer in self._with_vectors(answers)]
-
-    def _with_vectors(self, answers: Sequence[ScoredAnswer]) -> Sequence[ScoredAnswer]:
-        """Add the vectors needed for cosine similarity, embedding all texts in one batch."""
-        cosine = METRICS[COSINE]
-        if self._embedder is None or cosine not in self._metrics:
-            return answers
+    if embedder is not None and (cosine := METRICS[COSINE]) in metrics:
         texts: dict[str, None] = {}
         for one in answers:
             if cosine.applies(one) and one.text.strip():
                 texts |= dict.fromkeys((one.text, *one.question.answers))
-        if not texts:
-            return answers
-        vectors = dict(zip(texts, self._embedder.embed_documents(list(texts)), strict=True))
-        return [replace(one, vectors=vectors) for one in answers]
+        if texts:
+            vectors = dict(zip(texts, embedder.embed_documents(list(texts)), strict=True))
+            answers = [replace(one, vectors=vectors) for one in answers]
+    return [_scores(metrics, one) for one in answers]
 
-    def _scores(self, given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
-        scores: dict[str, float] = {}
-        notes: list[str] = []
-        for metric in self._metrics:
-            if not metric.applies(given):
-                continue
-            try:
-                value = _score(metric, given)
-                if value is not None:
-                    scores[metric.name] = _as_number(value)
-            except OptionError as error:
-                notes.append(f"no {metric.name}: {error}")
-            except Exception as error:
-                if not metric.function:
-                    raise
-                # An error of a custom metric only concerns this answer.
-                notes.append(f"no {metric.name}: {named_error(error, _MAX_ERROR)}")
-        return scores, notes
+
+def _scores(metrics: Sequence[Metric], given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
+    scores: dict[str, float] = {}
+    notes: list[str] = []
+    for metric in metrics:
+        if not metric.applies(given):
+            continue
+        try:
+            value = _score(metric, given)
+            if value is not None:
+                scores[metric.name] = _as_number(value)
+        except OptionError as error:
+            notes.append(f"no {metric.name}: {error}")
+        except Exception as error:
+            if not metric.function:
+                raise
+            # An error of a custom metric only concerns this answer.
+            notes.append(f"no {metric.name}: {named_error(error, _MAX_ERROR)}")
+    return scores, notes
 
 
 def _as_number(value: Any) -> float:

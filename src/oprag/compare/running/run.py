@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -18,13 +18,14 @@ from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
 from oprag.compare.meter import usable_cores
-from oprag.compare.running.calls import Ledger, ModelCaller
+from oprag.compare.ray import on_ray
+from oprag.compare.running.calls import Ledger
 from oprag.compare.running.engine import Engine, Outcome
 from oprag.compare.running.library import Library
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
 from oprag.compare.spec.experiment import Experiment
-from oprag.errors import ExperimentError, MissingExtraError, ResultsFileError
+from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 
 __all__ = ["ProgressCallback", "RunReport", "RunState", "run"]
 
@@ -86,13 +87,13 @@ class RunState:
     """
 
     def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
-        places = {item.place for item in items}
-        failed = {place: error for place, error in found.failed.items() if place in places}
-        self.failed_before = len(failed)
-        self.failed = {} if retry_failed else failed
-        self.waiting = [item for item in items if item.place not in found.answered and item.place not in self.failed]
+        failed = Counter(found.failed[item.place] for item in items if item.place in found.failed)
+        skipped = found.answered if retry_failed else found.answered | found.failed.keys()
+        self.failed_before = failed.total()
+        self.failed = Counter[str]() if retry_failed else failed
+        self.waiting = [item for item in items if item.place not in skipped]
         self.total = len(items)
-        self.answered = self.total - len(self.waiting) - len(self.failed)
+        self.answered = self.total - len(self.waiting) - self.failed.total()
         self._since = time.perf_counter()
 
     def add(self, records: Iterable[AnswerRecord]) -> None:
@@ -101,7 +102,7 @@ class RunState:
             if record.error is None:
                 self.answered += 1
             else:
-                self.failed[record.cell, record.question] = record.error
+                self.failed[record.error] += 1
 
     def report(self, spent: Spent, outcome: str, running: int = 0) -> RunReport:
         """The report of the run so far."""
@@ -109,8 +110,8 @@ class RunState:
             outcome=outcome,
             total=self.total,
             answered=self.answered,
-            failed=dict(Counter(self.failed.values())),
-            remaining=self.total - self.answered - len(self.failed),
+            failed=dict(self.failed),
+            remaining=self.total - self.answered - self.failed.total(),
             spent=spent,
             running=running,
             seconds=time.perf_counter() - self._since,
@@ -123,6 +124,7 @@ def run(
     *,
     retry_failed: bool = False,
     measure: bool = False,
+    ray: str | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
@@ -143,19 +145,26 @@ def run(
     - A model on another machine, or in a process that this one did not start, only counts as wall time. GPUs are not
       measured.
 
+    With `ray`, models are called by workers of a Ray cluster, one for each CPU, and everything else runs here: only
+    this process reads and writes the results file. If a worker dies, it is started again with its calls in flight; a
+    call fails if its worker dies six times. Every machine needs the same version of this package, with the extras and
+    model files that the models use, and models must be importable there.
+
     Args:
         experiment: The experiment; if it is already resolved, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
         measure: Whether to measure time, CPU and memory of each answer; `max_concurrency` has no effect then.
+        ray: The address of a Ray cluster: HOST:PORT, "auto" for that of this process or machine, or "local" to start
+            one on this machine that ends with the run. None calls models in threads of this process.
         on_progress: Called with the report so far, several times a second.
 
     Returns:
         The report of the run: its outcome, and the number of answers and failures.
 
     Raises:
-        OptionError: `experiment` is not an `Experiment`.
-        ExperimentError: The experiment cannot be run as described.
+        OptionError: `experiment` is not an `Experiment`, or both `measure` and `ray` are set.
+        ExperimentError: The experiment cannot be run as described, or the cluster cannot be used.
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
             kept.
         MissingExtraError: A package that the experiment or measuring needs is not installed.
@@ -163,6 +172,11 @@ def run(
     if measure and find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "compare")
     resolved = ResolvedExperiment.of(experiment)
+    if ray is not None:
+        if measure:
+            raise OptionError("answers are measured in this process, got measure and ray; remove one of them", ray)
+        with on_ray(resolved, ray) as there:
+            return run(there, path, retry_failed=retry_failed, on_progress=on_progress)
     name = resolved.experiment.name
     file = ResultsFile(path)
     if resolved.unscored is not None:
@@ -201,27 +215,18 @@ def _work(
     def report(*, now: bool = False) -> None:
         nonlocal last_report
         if on_progress is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
-            on_progress(state.report(ledger.spent, engine.stopped or "", caller.running))
+            on_progress(state.report(ledger.spent, engine.stopped or "", engine.running))
             last_report = time.monotonic()
 
-    experiment = resolved.experiment
     library = Library(resolved, file, measures=measure)
-    caller = ModelCaller(
-        resolved.models, experiment.token_counter, file, ledger, threads=experiment.max_concurrency, tell=report
-    )
-    engine = Engine(resolved, library, caller, file, ledger)
     recorder = Recorder(resolved, library, file)
-    try:
-        with _stopped_by_signals(engine):
-            # A measurement cannot be rebuilt from stored replies, so each is written at once.
-            for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
-                records = recorder.records(outcomes)
-                file.put_answers(records)
-                state.add(records)
-                report(now=True)
-    finally:
-        caller.close()
-        library.close()
+    with closing(Engine(resolved, library, file, ledger, report)) as engine, _stopped_by_signals(engine):
+        # A measurement cannot be rebuilt from stored replies, so each is written at once.
+        for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
+            records = recorder.records(outcomes)
+            file.put_answers(records)
+            state.add(records)
+            report(now=True)
     return engine.stopped or "complete"
 
 
