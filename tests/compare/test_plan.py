@@ -243,3 +243,15 @@ def test_a_pilot_tells_how_small_a_difference_the_whole_set_can_show(tmp_path):
     assert plan.describe().endswith(sentence)
     # Nothing is left to plan for.
     assert make_plan(experiment(RecordingModel(), data=data.sample(12), **given), path).power == ()
+
+
+def test_prompts_with_replies_are_as_long_as_replies_may_be():
+    grid = {"k": 4, "chunk_size": 32, "method": "refine", "passage_tokens": 60}
+
+    def tokens(longest):
+        models = {"m": ModelSpec("openai:small", max_tokens=longest)}
+        plan = make_plan(experiment(models=models, grid=grid)).models["m"]
+        assert plan.output_tokens == plan.calls * longest
+        return plan.input_tokens / plan.calls
+
+    assert tokens(1_000) - tokens(100) > 400
