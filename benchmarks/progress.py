@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from oprag.compare.running.report import ProgressCallback, RunReport
+from oprag.compare.running.run import ProgressCallback, RunReport
 
 __all__ = ["told"]
 

@@ -15,10 +15,9 @@ from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.plan import make_plan
+from oprag.compare.running.calls import Ledger
 from oprag.compare.running.engine import Engine
-from oprag.compare.running.ledger import Ledger
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
@@ -133,8 +132,8 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
     items = list(resolved.items())
     for row in resolved.cell_records:
         keeper = MemoryCache()
-        caller = ModelCaller(resolved, keeper)
-        engine = Engine(resolved, library, caller, keeper, Ledger(Limits(), Spent()))
+        ledger = Ledger(experiment, Limits(), Spent())
+        engine = Engine(resolved, library, keeper, ledger)
         for outcome in engine.run(item for item in items if item.cell_key == row.key):
             assert outcome.answer is not None, outcome.error
             item = outcome.item
@@ -142,8 +141,7 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
             calls += len(outcome.calls)
             contexts = tuple(context.text for context in outcome.answer.contexts)
             distinct[item.cell.method, item.question_key, contexts] = len(outcome.calls)
-        caller.close()
-    library.close()
+        engine.close()
     return answers, calls, sum(distinct.values())
 
 

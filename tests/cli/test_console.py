@@ -12,7 +12,7 @@ from rich.console import Console
 from oprag.cli.console import EXIT_INTERRUPTED, LateProgress, errors_on_one_line
 from oprag.cli.run import progress_text
 from oprag.compare.db.records import Spent
-from oprag.compare.running.report import RunReport
+from oprag.compare.running.run import RunReport
 
 # Errors
 

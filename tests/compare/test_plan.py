@@ -119,7 +119,7 @@ def test_a_plan_opens_nothing_that_is_loaded_or_needs_a_key(case, tmp_path, monk
     model = None if "models" in options or grid["method"] == "context_only" else refuses
     plan = make_plan(experiment(model, grid=grid, **options), tmp_path / "results.db")
     assert plan.calls == (0 if case == "embedder" else 6)
-    assert plan.stand_in == (("e",) if case == "embedder" else ())
+    assert list(plan.embedders) == (["e"] if case == "embedder" else [])
     assert not list(tmp_path.iterdir())
 
 
@@ -186,7 +186,7 @@ def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
     small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", paid=True)}, data=keepers(1, 2))
     plan = make_plan(small, path)
     assert plan.calls == 2
-    assert plan.stand_in == ("costly",)
+    assert list(plan.embedders) == ["costly"]
     assert "costly: " in plan.describe()
     assert "planned with the packaged embedder instead" in plan.describe()
     assert not path.exists()
@@ -243,3 +243,15 @@ def test_a_pilot_tells_how_small_a_difference_the_whole_set_can_show(tmp_path):
     assert plan.describe().endswith(sentence)
     # Nothing is left to plan for.
     assert make_plan(experiment(RecordingModel(), data=data.sample(12), **given), path).power == ()
+
+
+def test_prompts_with_replies_are_as_long_as_replies_may_be():
+    grid = {"k": 4, "chunk_size": 32, "method": "refine", "passage_tokens": 60}
+
+    def tokens(longest):
+        models = {"m": ModelSpec("openai:small", max_tokens=longest)}
+        plan = make_plan(experiment(models=models, grid=grid)).models["m"]
+        assert plan.output_tokens == plan.calls * longest
+        return plan.input_tokens / plan.calls
+
+    assert tokens(1_000) - tokens(100) > 400

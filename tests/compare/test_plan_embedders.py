@@ -28,7 +28,7 @@ def test_each_embedder_has_its_own_prompts(tmp_path):
     made, model, plan = planned(tmp_path, embedders)
     assert not words.documents
     assert not other.questions
-    assert plan.stand_in == ("a", "b")
+    assert list(plan.embedders) == ["a", "b"]
     assert compare(made, tmp_path / "r.db").run is not None
     assert len(model.calls) <= plan.calls <= plan.calls_unshared
     alone = planned(tmp_path / "alone", {"a": EmbedderSpec(Words(), paid=True)})[2]
@@ -40,22 +40,22 @@ def test_without_a_stand_in_a_plan_equals_its_run(tmp_path):
     made, model, plan = planned(tmp_path, embedders)
     compare(made, tmp_path / "r.db")
     assert len(model.calls) == plan.calls
-    assert plan.embedded_tokens == {}
+    assert plan.embedders == {}
 
 
 def test_tokens_to_embed_are_counted_once_and_have_a_price(tmp_path):
     words = Words()
     prices = {"m": Price(input=0, output=0), "a": Price(input=1_000_000, output=0)}
     made, _, plan = planned(tmp_path, {"a": EmbedderSpec(words, paid=True)}, prices=prices)
-    tokens = plan.embedded_tokens["a"]
-    assert plan.embedding_money == {"a": tokens}
+    tokens = plan.embedders["a"].tokens
+    assert plan.embedders["a"].money == tokens
     assert plan.money == tokens
     assert f"a: {tokens:,} tokens to embed" in plan.describe()
     compare(made, tmp_path / "r.db")
     tokenizer = EmbedderSpec(words).open().tokenizer
     assert tokens == sum(map(tokenizer.count, [*words.documents, *words.questions]))
     # Vectors of the results file are not made again.
-    assert make_plan(made, tmp_path / "r.db").embedded_tokens == {"a": 0}
+    assert make_plan(made, tmp_path / "r.db").embedders["a"].tokens == 0
     with pytest.raises(ExperimentError, match="prices: unknown name 'c'; the models and embedders are m, a"):
         made.replace(prices={"c": Price(input=1, output=1)})
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.ray import run_on_ray
+from oprag.compare.running.run import run
 from oprag.methods.model_calls import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows
 from tests.compare.providers.hosted import Hosted
@@ -119,7 +119,7 @@ def main() -> None:
     path, log = sys.argv[1:]
     import ray
 
-    report = run_on_ray(spread(Path(log), seconds=SECONDS), path, address="local")
+    report = run(spread(Path(log), seconds=SECONDS), path, ray="local")
     print(report.outcome, ray.is_initialized())  # noqa: T201
 
 

@@ -17,10 +17,9 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.results import Results
-from oprag.compare.running.ledger import LimitReached
-from oprag.compare.running.report import RunReport
+from oprag.compare.running.calls import LimitReached
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.run import run
+from oprag.compare.running.run import RunReport, run
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
@@ -143,7 +142,7 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
             price = "have no price" if model.money is None else "are priced at 0"
             yield f"{model.calls:,} calls of {name} with about {tokens:,} tokens may cost money, but {price}"
     cost = sum(model.money or 0.0 for model in plan.models.values())
-    embedding = sum(plan.embedding_money.values())
+    embedding = sum(one.money or 0.0 for one in plan.embedders.values())
     if cost > 0:
         yield f"the model calls cost about {money_text(cost)}"
     if embedding > 0:
@@ -164,11 +163,7 @@ def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure:
         def show(now: RunReport) -> None:
             progress.update(now.done, now.total, progress_text(now, priced=bool(opened.experiment.prices)))
 
-        if ray is not None:
-            from oprag.compare.ray import run_on_ray
-
-            return run_on_ray(opened, path, retry_failed=retry_failed, on_progress=show, address=ray)
-        return run(opened, path, retry_failed=retry_failed, measure=measure, on_progress=show)
+        return run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray, on_progress=show)
 
 
 def progress_text(now: RunReport, *, priced: bool) -> str:

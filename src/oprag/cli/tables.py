@@ -17,7 +17,7 @@ from oprag.compare.plan import Plan
 from oprag.compare.report import differences, settings
 from oprag.compare.report.page import Heading, Part, Table, Text
 from oprag.compare.results import Results
-from oprag.compare.running.report import RunReport
+from oprag.compare.running.run import RunReport
 from oprag.masking import safe
 
 __all__ = ["plan_as_json", "print_json", "print_tables"]

@@ -25,10 +25,8 @@ __all__ = [
     "compare",
     "make_plan",
     "metric",
-    "prompts_of",
     "read_data",
     "run",
-    "run_on_ray",
     "sweep_experiment",
     "write_report",
 ]
@@ -48,17 +46,15 @@ _PLACES = {
     "Price": "oprag.compare.spec.money",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
-    "RunReport": "oprag.compare.running.report",
+    "RunReport": "oprag.compare.running.run",
     "ScoredAnswer": "oprag.compare.metrics.registry",
     "SettingDifference": "oprag.compare.analysis.differences",
     "SettingSummary": "oprag.compare.analysis.summary",
     "compare": "oprag.compare.results",
     "make_plan": "oprag.compare.plan",
     "metric": "oprag.compare.metrics.registry",
-    "prompts_of": "oprag.compare.running.replay",
     "read_data": "oprag.compare.data.read",
     "run": "oprag.compare.running.run",
-    "run_on_ray": "oprag.compare.ray",
     "sweep_experiment": "oprag.compare.sweep",
     "write_report": "oprag.compare.report.write",
 }
@@ -75,12 +71,9 @@ if TYPE_CHECKING:
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.model import ModelSpec
-    from oprag.compare.ray import run_on_ray
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
-    from oprag.compare.running.replay import prompts_of
-    from oprag.compare.running.report import RunReport
-    from oprag.compare.running.run import run
+    from oprag.compare.running.run import RunReport, run
     from oprag.compare.spec.experiment import Experiment
     from oprag.compare.spec.money import Limits, Price
     from oprag.compare.sweep import sweep_experiment

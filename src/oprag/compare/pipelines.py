@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -62,7 +61,7 @@ class Pipeline:
     version: str | int
 
     def __post_init__(self) -> None:
-        if isinstance(self.run, type) or not any(_has(self.run, name) for name in ("__call__", "invoke", "query")):
+        if isinstance(self.run, type) or not callable(_call_of(self.run)):
             raise ExperimentError(
                 "a pipeline must be a function from a question to an answer, a LangChain runnable or a LlamaIndex "
                 f"query engine, got {describe(self.run)}",
@@ -77,23 +76,18 @@ class Pipeline:
             )
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Run the pipeline on a question.
+        """Run the pipeline on a question; its errors are raised.
 
         Args:
             prompt: The question, as the last message.
 
         Returns:
-            JSON with the answer and the chunks, or an error.
+            JSON with the answer and the chunks.
         """
-        started = time.perf_counter()
         with _counting() as counted:
-            try:
-                text, chunks = _parts(_call_of(self.run)(prompt.messages[-1].content))
-            except Exception as error:  # noqa: BLE001 - any exception is recorded
-                return Completion(error=error, seconds=time.perf_counter() - started)
+            text, chunks = _parts(_call_of(self.run)(prompt.messages[-1].content))
         found = None if chunks is None else [_chunk_of(one) for one in chunks]
-        reply = json.dumps({"answer": text, "chunks": found}, ensure_ascii=False)
-        return Completion(reply, usage=counted.usage, seconds=time.perf_counter() - started)
+        return Completion(json.dumps({"answer": text, "chunks": found}, ensure_ascii=False), usage=counted.usage)
 
 
 def read_reply(text: str) -> tuple[str, list[FoundChunk] | None]:
@@ -103,16 +97,10 @@ def read_reply(text: str) -> tuple[str, list[FoundChunk] | None]:
     return given["answer"], None if chunks is None else [FoundChunk(*one) for one in chunks]
 
 
-def _has(given: Any, name: str) -> bool:
-    return callable(getattr(given, name, None))
-
-
 def _call_of(run: Any) -> Callable[[str], Any]:
     # Query engines of LlamaIndex and runnables of LangChain may be callable, too.
-    for name in ("invoke", "query"):
-        if _has(run, name):
-            return getattr(run, name)  # type: ignore[no-any-return]
-    return run  # type: ignore[no-any-return]
+    call: Callable[[str], Any] = getattr(run, "invoke", None) or getattr(run, "query", None) or run
+    return call
 
 
 def _parts(given: Any) -> tuple[str, Sequence[Any] | None]:

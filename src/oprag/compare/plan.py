@@ -1,33 +1,60 @@
-"""Estimate of the calls, tokens and money of an experiment, from a dry run with placeholder replies."""
+"""Estimate of the calls, tokens and money of an experiment: a run with models that only count their calls."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from oprag.compare.analysis.effects import power_of
 from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.controls import kind_of
-from oprag.compare.db.cache import MemoryCache
+from oprag.compare.data.data_set import Question
+from oprag.compare.db.cache import MemoryCache, WorkCache
+from oprag.compare.db.keys import key_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import Done, Spent
+from oprag.compare.db.records import Done, Spent, VectorRecord
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.running.dry_run import dry_run
-from oprag.compare.running.ledger import Tariff
-from oprag.compare.running.report import RunState
+from oprag.compare.db.text import named_error
+from oprag.compare.pipelines import UNKNOWN_USAGE
+from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.model import Model
+from oprag.compare.providers.names import LOCAL
+from oprag.compare.running.calls import Ledger
+from oprag.compare.running.engine import Engine
+from oprag.compare.running.library import Library, search_of
 from oprag.compare.running.resolved import ResolvedExperiment, Scorable
+from oprag.compare.running.run import RunState
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.methods.model_calls import Usage
+from oprag.embedding.cache import Kind, text_keys
+from oprag.methods.effects import Embed, ReadSources, Retrieve
+from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.tokens import count
 
 __all__ = ["Plan", "make_plan"]
 
+_REPLY = 100
+"""Estimated tokens of a reply if the model has no output limit."""
 
-@dataclass(frozen=True, kw_only=True)
+_GENERATED = "-generated-question-of-the-plan-"
+"""In every question that a placeholder reply contains."""
+
+_PLANNED = "planned"
+"""Finish reason of placeholder replies."""
+
+_QUESTIONS = 32  # in a placeholder reply; the method uses as many as it needs
+
+
+@dataclass(frozen=True)
 class ModelPlan:
     """The planned calls of one model.
 
@@ -36,11 +63,26 @@ class ModelPlan:
         input_tokens: Tokens of the prompts, by the token counter of the experiment.
         output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
         money: Cost of the calls; None if the model has no price.
+        longest_reply: Tokens that the limits reserve for a reply: the model's output limit, or 1,024.
     """
 
     calls: int
     input_tokens: int
     output_tokens: int
+    money: float | None
+    longest_reply: int
+
+
+@dataclass(frozen=True)
+class EmbeddingPlan:
+    """What is left to embed by an embedder that costs money.
+
+    Attributes:
+        tokens: Tokens of the texts, by its tokenizer.
+        money: Their cost; None if the embedder has no price.
+    """
+
+    tokens: int
     money: float | None
 
 
@@ -63,13 +105,10 @@ class Plan:
         calls_unshared: Number of remaining calls if cells shared none.
         models: The planned calls, by model.
         failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
-        stand_in: Embedders that cost money; the plan uses the packaged embedder instead, and shares none of their
-            calls. If empty, the plan and the run have the same contexts.
-        embedded_tokens: Tokens of the texts that each of these embedders still has to embed, by its tokenizer.
-        embedding_money: Price of these tokens, for embedders with a price.
+        embedders: What is left to embed, by embedder that costs money; the plan uses the packaged embedder instead, and
+            shares none of their calls. If empty, the plan and the run have the same contexts.
         limits: The spending limits.
         spent: Calls, tokens and money spent by earlier runs.
-        longest_replies: Tokens that the limits reserve for a reply, by model: its output limit, or 1,024.
         notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
@@ -88,12 +127,9 @@ class Plan:
     calls_unshared: int
     models: Mapping[str, ModelPlan]
     failures: Mapping[str, int]
-    stand_in: tuple[str, ...]
-    embedded_tokens: Mapping[str, int]
-    embedding_money: Mapping[str, float]
+    embedders: Mapping[str, EmbeddingPlan]
     limits: Limits
     spent: Spent
-    longest_replies: Mapping[str, int]
     notes: Mapping[str, int] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
@@ -112,7 +148,8 @@ class Plan:
     @property
     def money(self) -> float | None:
         """Cost of all calls, and of embedding where it is known; None if a model has no price."""
-        costs = [*(model.money for model in self.models.values()), *self.embedding_money.values()]
+        embedding = [one.money for one in self.embedders.values() if one.money is not None]
+        costs = [*(model.money for model in self.models.values()), *embedding]
         return None if None in costs or not costs else sum(cost for cost in costs if cost is not None)
 
     def describe(self) -> str:
@@ -157,9 +194,27 @@ def make_plan(
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
+        replies = MemoryCache(file)
         # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
-        cache = file if keep and file is not None and not costly else MemoryCache(file)
-        planned, models, embedded = dry_run(resolved, cache, state.waiting, costly=costly, on_progress=on_progress)
+        cache = file if keep and file is not None and not costly else replies
+        stand_ins: dict[str, Any] = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
+        models = {name: _CountingModel(experiment, name) for name in resolved.models}
+        counting = resolved.replace(
+            experiment=experiment.model_copy(update={"max_concurrency": 1}),
+            models={name: Model(one.identity, models[name]) for name, one in resolved.models.items()},
+            embedders=resolved.embedders | stand_ins,
+        )
+        library = _PlannedLibrary(counting, cache)
+        calls_unshared = 0
+        failures: Counter[str] = Counter()
+        with closing(_PlanningEngine(counting, library, replies, Ledger(experiment, Limits(), Spent()))) as engine:
+            engine.costly = costly
+            for number, outcome in enumerate(engine.run(state.waiting), 1):
+                calls_unshared += len(outcome.calls) + len(outcome.metric_calls)
+                if outcome.error is not None:
+                    failures[named_error(outcome.error)] += 1
+                if on_progress is not None:
+                    on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
         power: tuple[str, ...] = ()
@@ -169,6 +224,7 @@ def make_plan(
                 if state.waiting:
                     questions = Counter(one.data for one in resolved.question_records)
                     power = tuple(power_of(matrix_of(reader), questions))
+    ledger = Ledger(experiment, experiment.limits, spent)
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
@@ -178,32 +234,128 @@ def make_plan(
         answers=state.total,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=sum(one.calls for one in planned),
+        calls_unshared=calls_unshared,
         models={
             name: ModelPlan(
-                calls=calls,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                money=experiment.prices[name].of(usage) if name in experiment.prices else None,
+                one.calls,
+                one.usage.input_tokens,
+                one.usage.output_tokens,
+                ledger.cost(name, one.usage),
+                ledger.longest_reply(name),
             )
-            for name, (calls, usage) in models.items()
+            for name, one in models.items()
+            if one.calls
         },
-        failures=dict(Counter(one.failure for one in planned if one.failure is not None)),
-        stand_in=costly,
-        embedded_tokens=embedded,
-        embedding_money={
-            name: experiment.prices[name].of(Usage(tokens))
-            for name, tokens in embedded.items()
-            if name in experiment.prices
+        failures=failures,
+        embedders={
+            name: EmbeddingPlan(one.tokens, ledger.cost(name, Usage(one.tokens))) for name, one in stand_ins.items()
         },
         limits=experiment.limits,
         spent=spent,
-        longest_replies={name: Tariff.of(experiment, name).reserved for name in models},
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
         power=power,
     )
+
+
+class _CountingModel:
+    """Counts the calls of a model and their tokens; each reply is the number of a placeholder."""
+
+    def __init__(self, experiment: Experiment, name: str) -> None:
+        self._spec = experiment.models.get(name)  # None for an own pipeline
+        self._count = experiment.token_counter
+        self.calls = 0
+        self.usage = Usage()
+
+    def __call__(self, prompt: Prompt) -> Completion:
+        self.calls += 1
+        usage = UNKNOWN_USAGE
+        if self._spec is not None:
+            longest = self._spec.max_reply_tokens
+            usage = Usage(count(prompt.text, self._count), _REPLY if longest is None else longest, estimated=True)
+        self.usage = self.usage.plus(usage)
+        return Completion(f"{self.calls:032}", usage=usage, finish_reason=_PLANNED)
+
+
+def _placeholder(number: str, step: str, tokens: int) -> str:
+    """A reply in the format that the step expects."""
+    if step == "route":
+        return "unanswerable"
+    if step == "variants":
+        return "\n".join(f"What is {number}{_GENERATED}{line}?" for line in range(1, _QUESTIONS + 1))
+    if step == "pipeline":
+        return json.dumps({"answer": number, "chunks": None})
+    text = f"{number} {'word ' * max(0, tokens - 8)}".rstrip()
+    return f"{text}\nConfidence: 50" if step == "rerank" else text
+
+
+class _StandIn:
+    """The packaged embedder in place of one that costs money; counts the tokens that the other would embed."""
+
+    def __init__(self, replaced: ExperimentEmbedder, cache: WorkCache) -> None:
+        self._local = EmbedderSpec(LOCAL).open()
+        self._replaced = replaced.name
+        self._cache = cache
+        self.name = f"{self._local.name} instead of {replaced.name}"
+        self.tokenizer = replaced.tokenizer
+        self.tokens = 0
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "question")
+        return self._local.embed_questions(texts)
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Vectors of shape (number of texts, dimension)."""
+        self._count(texts, "document")
+        return self._local.embed_documents(texts)
+
+    def _count(self, texts: Sequence[str], kind: Kind) -> None:
+        stored = self._cache.get(VectorRecord, [(self._replaced, key) for key in text_keys(texts, kind)])
+        new = [text for text, known in zip(texts, stored, strict=True) if known is None]
+        self.tokens += sum(map(self.tokenizer.count, new))
+
+
+class _PlannedLibrary(Library):
+    """A library for placeholder replies, which are not embedded or searched for.
+
+    A generated question gets the context of the original question, and all answers have a cosine similarity of 1.
+    """
+
+    def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
+        """The contexts, vectors or texts that a method requests for a question."""
+        if isinstance(request, Retrieve):
+            return super().fetch(cell, question, Retrieve((question.text,))) * len(request.questions)
+        if isinstance(request, Embed):
+            return np.ones((len(request.questions), 1), np.float32), np.ones((len(request.texts), 1), np.float32)
+        return super().fetch(cell, question, request)
+
+
+class _PlanningEngine(Engine):
+    """An engine that never underestimates the number of calls.
+
+    Cells with different retrieval options find different contexts for a generated question, so they do not share the
+    calls about it; nor do cells whose embedders are replaced, which would find different contexts, too.
+    """
+
+    costly: Collection[str] = ()
+
+    def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
+        key = super()._key(model, prompt, cell)
+        if any(_GENERATED in message.content for message in prompt.messages):
+            options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
+            return key_of("found", key, list(cell.split), cell.embedder, list(search_of(cell)), options)
+        return key_of("found", key, cell.embedder) if cell.embedder in self.costly else key
+
+    def _take_replies(self, work: Any) -> tuple[Completion | None, ...]:
+        # Placeholders are as long as replies may be, so they are only written out to be read.
+        return tuple(
+            replace(reply, text=_placeholder(reply.text, step, reply.usage.output_tokens))
+            if reply is not None and reply.usage is not None and reply.finish_reason == _PLANNED
+            else reply
+            for (step, _), reply in zip(work.requested, super()._take_replies(work), strict=True)
+        )
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -218,16 +370,15 @@ def _lines(plan: Plan) -> Iterator[str]:
         known = not kind_of(name).own
         tokens = f"{model.input_tokens:,} tokens in, {model.output_tokens:,} out" if known else "tokens unknown"
         yield f"  {name}: {counted(model.calls, 'call')}, {tokens}{money}"
-    for name in plan.stand_in:
-        to_embed = plan.embedded_tokens[name]
-        money = f", {money_text(plan.embedding_money[name])}" if name in plan.embedding_money else ""
-        yield f"  {name}: {to_embed:,} tokens to embed{money}; planned with the packaged embedder instead"
+    for name, embedder in plan.embedders.items():
+        money = "" if embedder.money is None else f", {money_text(embedder.money)}"
+        yield f"  {name}: {embedder.tokens:,} tokens to embed{money}; planned with the packaged embedder instead"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = vars(plan.spent)
         yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
-        if plan.longest_replies and limits.keys() != {"calls"}:
-            longest = ", ".join(f"{tokens:,} for {name}" for name, tokens in plan.longest_replies.items())
+        if plan.models and limits.keys() != {"calls"}:
+            longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
     yield from plan.power

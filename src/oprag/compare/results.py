@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from oprag.compare.running.report import ProgressCallback, RunReport
+    from oprag.compare.running.run import ProgressCallback, RunReport
     from oprag.profile import Profile
 
 __all__ = ["File", "Results", "compare"]

@@ -1,7 +1,6 @@
 """Metrics that are functions of a user's own: how they are named, found and called."""
 
 import json
-import pickle
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +12,6 @@ import pytest
 
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
 from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
-from oprag.compare.ray import check_sendable
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
@@ -178,11 +176,6 @@ def named(name):
 def test_what_cannot_be_a_metric_is_refused(metrics, error, words_of_it):
     with pytest.raises(error, match=words_of_it):
         experiment(metrics=metrics)
-
-
-def test_a_function_that_other_processes_cannot_import_is_named():
-    with pytest.raises(ExperimentError, match="the metric 'function' cannot be sent to another process"):
-        check_sendable(experiment(metrics=["token_f1", named("function")]), pickle.dumps)
 
 
 @pytest.mark.parametrize("wrong", [{"of": "chunks"}, {"higher_is_better": "no"}, {"version": 0}])

@@ -5,17 +5,16 @@ from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running.index import Index, IndexSearch, Splitting
+from oprag.compare.running import index as index_module
+from oprag.compare.running.engine import Outcome
+from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.library import Library
-from oprag.compare.running.lru_cache import LruCache
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
-from oprag.compare.running.vectors import VectorSource
-from oprag.compare.running.work_item import WorkInProgress
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
-from oprag.methods.effects import Retrieve
+from oprag.methods.answer import Answer
 from oprag.token_counters import NamedTokenizer
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
@@ -31,10 +30,10 @@ def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(
         DOCUMENTS if documents is None else documents,
-        Splitting(split, NamedTokenizer("words", word_offsets)),
+        split,
+        NamedTokenizer("words", word_offsets),
         source,
         keeper or MemoryCache(),
-        open_store=open_store,
         searches=searches,
     )
 
@@ -53,10 +52,6 @@ class Store:
         self.vectors = None
 
 
-def open_store(name, texts, vectors):
-    return Store(vectors)
-
-
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
 @pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
 def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
@@ -69,7 +64,7 @@ def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
     assert len(index.chunks) == len(direct)
     for question in QUESTIONS:
         for depth in depths:
-            found = index.given(question, IndexSearch(search, "index", depth), with_vectors=True, with_neighbors=False)
+            found = index.given(question, IndexSearch(search, "index", depth), with_vectors=True)
             expected = direct.search(question, depth or len(direct), search)
             assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
                 (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
@@ -81,14 +76,15 @@ def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
                 assert np.allclose(np.asarray(one.vector), np.asarray(other.vector))
 
 
-def test_a_store_is_searched_for_each_depth():
+def test_a_store_is_searched_for_each_depth(monkeypatch):
+    monkeypatch.setattr(index_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
     searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
     index = made(searches=searches)
     index.prepare(QUESTIONS, searches)
     exact = made()
     for search in searches:
-        found = index.given(QUESTIONS[0], search, with_vectors=False, with_neighbors=False)
-        other = exact.given(QUESTIONS[0], search._replace(store="index"), with_vectors=False, with_neighbors=False)
+        found = index.given(QUESTIONS[0], search, with_vectors=False)
+        other = exact.given(QUESTIONS[0], search._replace(store="index"), with_vectors=False)
         assert [chunk.text for chunk in found.chunks] == [chunk.text for chunk in other.chunks]
         assert len(found.chunks) == search.depth
 
@@ -111,8 +107,9 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
         return [(place, place + 1) for place in range(len(text))]
 
     source = VectorSource(Words(), MemoryCache())
-    splitting = Splitting(Split("words", 5), NamedTokenizer("letters", letters))
-    index = Index({"a": "one two three four five six"}, splitting, source, MemoryCache(), open_store=open_store)
+    tokenizer = NamedTokenizer("letters", letters)
+    documents = {"a": "one two three four five six"}
+    index = Index(documents, Split("words", 5), tokenizer, source, MemoryCache())
     assert [(chunk.text, piece.tokens) for chunk, piece in zip(index.chunks, index.pieces, strict=True)] == [
         ("one two three four five ", 24),
         ("six", 3),
@@ -129,10 +126,8 @@ def test_what_the_keeper_knows_is_not_done_again():
     second.prepare(QUESTIONS, searches)
     for search in searches:
         for question in QUESTIONS:
-            assert [
-                chunk.text for chunk in second.given(question, search, with_vectors=False, with_neighbors=False).chunks
-            ] == [
-                chunk.text for chunk in first.given(question, search, with_vectors=False, with_neighbors=False).chunks
+            assert [chunk.text for chunk in second.given(question, search, with_vectors=False).chunks] == [
+                chunk.text for chunk in first.given(question, search, with_vectors=False).chunks
             ]
     assert (len(words.documents), len(words.questions)) == embedded
     assert first.key == second.key != made(Split("tokens", 9)).key
@@ -141,7 +136,7 @@ def test_what_the_keeper_knows_is_not_done_again():
 def test_thresholds_with_bm25_embed_the_hits_alone():
     words = Words()
     index = made(words=words)
-    found = index.given("amber basin", IndexSearch("bm25", "index", 6), with_vectors=True, with_neighbors=False)
+    found = index.given("amber basin", IndexSearch("bm25", "index", 6), with_vectors=True)
     assert sorted(words.documents) == sorted(chunk.text for chunk in found.chunks)
     assert words.questions == ["amber basin"]
 
@@ -150,7 +145,7 @@ def test_nothing_to_search_is_nothing_found():
     index = made(documents={"a": "", "b": []})
     index.prepare(QUESTIONS, [IndexSearch("dense", "index", 5)])
     for store in ("index", "mine"):
-        assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True, with_neighbors=True).chunks
+        assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True).chunks
 
 
 def library_of(small):
@@ -244,10 +239,10 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
     """A token budget alone takes all chunks as candidates, for every question."""
     import gc
 
-    from oprag.compare.running import index, library
+    from oprag.compare.running import library
 
     monkeypatch.setattr(library, "_MAX_CHUNKS", 3_000)
-    monkeypatch.setattr(index, "_BATCH_HITS", 3_000)
+    monkeypatch.setattr(index_module, "_BATCH_HITS", 3_000)
     data = DataSet(
         name="corpus",
         documents={f"book {number}": prose(500, seed=number) for number in range(4)},
@@ -274,13 +269,9 @@ def test_records_of_contexts_say_what_was_kept():
     small = experiment(None, grid=grid, metrics=["inverted_pairs"])
     resolved, library = library_of(small)
     item = next(resolved.items())
-    work = WorkInProgress.begun(item)
     (context,) = library.contexts(item.cell, item.question, [item.question.text])
-    request = work.body.send(None)
-    with pytest.raises(StopIteration) as stopped:
-        work.body.send((context,))
-    assert request == Retrieve((item.question.text,))
-    (record,) = Recorder(resolved, library, MemoryCache()).records([work.ended(stopped.value.value)])
+    answer = Answer(question=item.question.text, text="", method="context_only", contexts=(context,), calls=())
+    (record,) = Recorder(resolved, library, MemoryCache()).records([Outcome(item, answer)])
     assert record.context is not None
     assert [(row, rank) for row, rank, _ in record.context.kept] == [
         (int(chunk.id or 0), chunk.rank) for chunk in context.kept
@@ -297,19 +288,3 @@ def test_an_embedder_that_is_not_asked_is_not_opened():
     grid = {"k": 3, "chunk_size": 32, "method": "closed_book"}
     spec = EmbedderSpec("nobody:never")
     assert not ResolvedExperiment(experiment(RecordingModel(), grid=grid, embedders={"never": spec})).embedders
-
-
-def test_the_last_few_values_are_kept():
-    forgotten: list[str] = []
-    cache = LruCache(10, len, forgotten.append)
-    assert cache.get("a", lambda: "aaaa") == "aaaa"
-    assert cache.get("b", lambda: "bbbb") == "bbbb"
-    assert cache.get("a", lambda: "other") == "aaaa"
-    cache.get("c", lambda: "cccc")
-    assert forgotten == ["bbbb"]
-    assert cache.values() == ["aaaa", "cccc"]
-    # One is there, however heavy.
-    cache.get("d", lambda: "d" * 50)
-    assert cache.values() == ["d" * 50]
-    cache.clear()
-    assert (cache.values(), forgotten) == ([], ["bbbb", "aaaa", "cccc", "d" * 50])

@@ -5,7 +5,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer
-from oprag.compare.running.recorder import Scorer
+from oprag.compare.running.recorder import score_all
 from oprag.compare.running.run import run
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
@@ -173,8 +173,8 @@ class Embedder:
         raise AssertionError(texts)
 
 
-def scorer(*names, embedder=None):
-    return Scorer([METRICS[name] for name in names], embedder)
+def scored(names, *answers, embedder=None):
+    return score_all([METRICS[name] for name in names.split()], answers, embedder)
 
 
 def answer(text, method="stuff", question=QUESTION, **more):
@@ -183,14 +183,14 @@ def answer(text, method="stuff", question=QUESTION, **more):
 
 def test_what_a_metric_cannot_read_has_no_score():
     foreign = Question(id="one", text="?", documents=("text",), answers=("月の女神",))
-    assert scorer("rouge_l", "token_f1").scores([answer("Selene", question=foreign)]) == [({"token_f1": 0.0}, [])]
+    assert scored("rouge_l token_f1", answer("Selene", question=foreign)) == [({"token_f1": 0.0}, [])]
 
 
 def test_all_texts_of_cosines_are_embedded_in_one_call():
     embedder = Embedder()
     bare = Question(id="bare", text="?", documents=("text",))
     answers = [answer("Selene"), answer(" "), answer("Luna"), answer("x", "context_only"), answer("y", question=bare)]
-    found = [scores for scores, _ in scorer("answer_cosine", embedder=embedder).scores(answers)]
+    found = [scores for scores, _ in scored("answer_cosine", *answers, embedder=embedder)]
     assert embedder.asked == [["Selene", "the goddess", "Luna"]]
     cosines = [one.get("answer_cosine") for one in found]
     assert cosines == [pytest.approx(1), 0, pytest.approx(0.98, abs=0.02), None, None]
@@ -198,8 +198,8 @@ def test_all_texts_of_cosines_are_embedded_in_one_call():
 
 def test_no_embedder_is_asked_for_nothing():
     embedder = Embedder()
-    assert scorer("answer_cosine", embedder=embedder).scores([answer("")]) == [({"answer_cosine": 0.0}, [])]
-    assert scorer("token_f1", embedder=embedder).scores([answer("Selene")]) == [({"token_f1": 1.0}, [])]
+    assert scored("answer_cosine", answer(""), embedder=embedder) == [({"answer_cosine": 0.0}, [])]
+    assert scored("token_f1", answer("Selene"), embedder=embedder) == [({"token_f1": 1.0}, [])]
     assert not embedder.asked
 
 

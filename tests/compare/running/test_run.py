@@ -10,9 +10,8 @@ from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.report import RunReport
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.run import run
+from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of

@@ -56,8 +56,7 @@ def section(results: Results, metric: str | None) -> Section | None:
             "each chunk in the order of the context."
         ),
         Text(
-            "`oprag compare --answers FILE` exports all answers; `oprag.compare.prompts_of` returns the prompts "
-            "of an answer.",
+            "`oprag compare --answers FILE` exports all answers.",
             quiet=True,
         ),
     ]

@@ -7,63 +7,132 @@ at the same time without a thread each, and all that wait for the same reply sha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from oprag.compare.controls import method_function
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
-from oprag.compare.db.records import Reply, Spent
+from oprag.compare.db.records import Reply
 from oprag.compare.db.text import named_error
-from oprag.compare.running.ledger import Ledger, Tariff
+from oprag.compare.meter import Measurement, Meter
+from oprag.compare.metrics.registry import ScoredAnswer
+from oprag.compare.running.calls import Ledger, Made, ModelCaller, PendingCall
 from oprag.compare.running.library import Library
-from oprag.compare.running.model_caller import Caller, Made, PendingCall
-from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.work_item import AskModel, Outcome, WorkInProgress, WorkItem
+from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
 from oprag.compare.spec.grid import Cell
-from oprag.errors import EmbeddingError, MissingExtraError, OpragError, ResultsFileError
+from oprag.errors import (
+    EmbeddingError,
+    ExperimentError,
+    MissingExtraError,
+    ModelError,
+    OpragError,
+    OptionError,
+    ResultsFileError,
+)
+from oprag.masking import masked_error
 from oprag.methods.answer import Answer
-from oprag.methods.answering import Answering
-from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve
+from oprag.methods.answering import Answering, answering
+from oprag.methods.effects import Embed, Generate, ReadSources, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.task import Task
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "Outcome"]
 
-# Items that wait for replies at the same time; the memory of each is about one context.
 _MAX_WAITING = 4_000
-# Characters of prompts that wait for replies: whole documents are long, and each cell has its own copy.
+"""Items that wait for replies at the same time; the memory of each is about one context."""
+
 _MAX_CHARACTERS = 200_000_000
-_MAX_ERROR = 500  # characters of an error message in the reason of a stop
+"""Characters of prompts that wait for replies: whole documents are long, and each cell has its own copy."""
+
+_MAX_ERROR = 500
+"""Characters of an error message in the reason of a stop."""
+
+
+class _AskModel(NamedTuple):
+    """A request to call a judge's model; its result is a tuple of one `Completion`."""
+
+    model: str
+    prompts: tuple[Prompt]
+
+
+@dataclass
+class Outcome:
+    """The outcome of an item: an answer or an error."""
+
+    item: WorkItem
+    answer: Answer | None = None
+    error: Exception | None = None
+    calls: list[tuple[str, str]] = field(default_factory=list)  # the step and key of each reply, in order
+    embedded: list[str] = field(default_factory=list)  # texts that were embedded for the item
+    judged: dict[str, float] = field(default_factory=dict)  # scores by judges
+    notes: list[str] = field(default_factory=list)  # why a judge returned no score
+    metric_calls: list[tuple[str, str]] = field(default_factory=list)  # like `calls`, for judges
+    reused: bool = False  # whether a reply of the answer was stored before
+    measurement: Measurement | None = None
+
+
+@dataclass(eq=False)
+class _Work:
+    """An item that is being processed."""
+
+    outcome: Outcome  # so far
+    body: Generator[Request | _AskModel, Any, Answer]  # the method, then its judges
+    replies: dict[str, Completion | None] = field(default_factory=dict)  # requested replies by key; None while missing
+    requested: list[tuple[str, str]] = field(default_factory=list)  # steps and keys of the replies, in prompt order
+    characters: int = 0  # of the prompts of the requested replies
+    judging: bool = False  # whether the requested replies are those of a judge
 
 
 class Engine:
-    """Processes items until all are done or it is stopped."""
+    """Processes items until all are done or it is stopped.
+
+    Args:
+        resolved: The experiment.
+        library: Its contexts; closed with the engine.
+        cache: Where replies are stored.
+        ledger: The spending so far.
+        tell: Called after each model call, and twice a second while waiting for one.
+    """
 
     def __init__(
         self,
         resolved: ResolvedExperiment,
         library: Library,
-        caller: Caller,
         cache: WorkCache,
         ledger: Ledger,
-        *,
-        measured: Callable[[Answering, Outcome], Answering] | None = None,  # measures answers; they run one at a time
+        tell: Callable[[], None] = lambda: None,
     ) -> None:
+        experiment = resolved.experiment
         self._library = library
-        self._caller = caller
+        self._caller = ModelCaller(
+            resolved.models, experiment.token_counter, cache, ledger, threads=experiment.max_concurrency, tell=tell
+        )
         self._cache = cache
         self._ledger = ledger
-        self._experiment = resolved.experiment
-        self._measured = measured
-        self._max_calls = 1 if measured is not None else self._experiment.max_concurrency
         self._models = resolved.models
         self._judges = resolved.judges
-        self._failures = 0
-        self._search_failures = 0
-        self._ready: deque[tuple[WorkInProgress, object]] = deque()
+        self._give_up_after = experiment.give_up_after
+        # Answers are measured one at a time.
+        self._max_calls = 1 if library.measures else experiment.max_concurrency
+        self._failed_calls = self._failed_searches = 0  # in a row
+        self._ready: deque[tuple[_Work, object]] = deque()
         self._calls: deque[PendingCall] = deque()
-        self._waiting: dict[str, list[WorkInProgress]] = {}
+        self._waiting: dict[str, list[_Work]] = {}
         self._works = 0
         self._characters = 0
         self.stopped: str | None = None
+
+    def close(self) -> None:
+        """Let the threads end after their current calls, and close the library."""
+        self._caller.close()
+        self._library.close()
+
+    @property
+    def running(self) -> int:
+        """Number of calls in flight."""
+        return self._caller.running
 
     def stop(self, reason: str) -> None:
         """Start no more calls or items; calls in flight are still completed.
@@ -78,6 +147,7 @@ class Engine:
 
         Raises:
             ResultsFileError: A reply could not be stored.
+            ExperimentError: A model cannot be called as described.
             MissingExtraError: A package that an item or a model needs is not installed.
         """
         waiting = iter(items)
@@ -91,12 +161,10 @@ class Engine:
                     yield outcome
             self._begin_calls()
             if self._can_start_item and (item := next(waiting, None)) is not None:
-                try:
-                    self._ready.append((WorkInProgress.begun(item, self._judges, self._measured), None))
-                    self._works += 1
-                except OpragError as error:
-                    yield Outcome(item, error=error)
-            elif self._caller.running:
+                outcome = Outcome(item)
+                self._ready.append((_Work(outcome, self._body(outcome)), None))
+                self._works += 1
+            elif self.running:
                 for made in self._caller.take():
                     self._deliver(made)
             else:
@@ -108,7 +176,7 @@ class Engine:
     @property
     def _can_start_item(self) -> bool:
         """Whether to start another item: there are too few queued calls to keep all threads busy."""
-        if self._measured is not None and (self._works or self._calls or self._caller.running):
+        if self._library.measures and (self._works or self._calls or self.running):
             return False
         return (
             self.stopped is None
@@ -117,56 +185,86 @@ class Engine:
             and self._characters < _MAX_CHARACTERS
         )
 
-    def _advance(self, work: WorkInProgress, reply: object) -> Outcome | None:
+    def _body(self, outcome: Outcome) -> Generator[Request | _AskModel, Any, Answer]:
+        """Run the method, then the judges of its answer; a failed judge call fails the item."""
+        cell, question = outcome.item.cell, outcome.item.question
+        task = Task(question.text, cell.options, cell.context_options, question.choices)
+        method = answering(task, method_function(cell.method))
+        answer = yield from (self._measured(method, outcome) if self._library.measures else method)
+        given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
+        for metric in self._judges:
+            prompt = metric.ask(given) if metric.applies(given) else None
+            if prompt is None:
+                continue
+            (completion,) = yield _AskModel(metric.judge.model, (prompt,))
+            if completion.error is not None:
+                reason = " ".join(masked_error(completion.error).split())
+                raise ModelError(f"the judge {metric.name!r} failed: {reason}", metric.name) from completion.error
+            try:
+                outcome.judged[metric.name] = metric.read(completion.text)
+            except OptionError as error:
+                outcome.notes.append(f"no {metric.name}: {error}")
+        return answer
+
+    def _measured(self, method: Answering, outcome: Outcome) -> Answering:
+        """The method, measured; an answer with a reply that was stored before has no measurement."""
+        self._library.make_ready(outcome.item.cell, outcome.item.question)
+        with Meter() as meter:
+            answer = yield from method
+        if not outcome.reused:
+            outcome.measurement = meter.measurement
+        return answer
+
+    def _advance(self, work: _Work, reply: object) -> Outcome | None:
         """Advance a method until it waits for a model or ends; return its outcome if it has ended."""
+        outcome = work.outcome
         try:
             while True:
                 try:
                     request = work.body.send(reply)
                 except StopIteration as stop:
-                    answer: Answer = stop.value
-                    return work.ended(answer)
-                if isinstance(request, Generate | AskModel):
+                    outcome.answer = stop.value
+                    return outcome
+                if isinstance(request, Generate | _AskModel):
                     if not self._request_replies(work, request):
                         return None
                     reply = self._take_replies(work)
                 else:
-                    reply = self._fetch(work, request)
-                    self._search_failures = 0
+                    reply = self._fetch(outcome, request)
+                    self._failed_searches = 0
         except (ResultsFileError, MissingExtraError):
             raise
         except Exception as error:  # noqa: BLE001 - any exception is recorded as the failure of this item
+            # Some failures are not specific to an item, such as an unreachable embedder.
             if not isinstance(error, OpragError) or isinstance(error, EmbeddingError):
-                self._count_search_failure(error)
-            return work.ended(None, error)
+                self._failed_searches += 1
+                self._give_up(self._failed_searches, "searches", error)
+            outcome.error = error
+            return outcome
 
-    def _count_search_failure(self, error: Exception) -> None:
-        """Count failures that are not specific to an item, such as an unreachable embedder; stop after too many."""
-        self._search_failures += 1
-        if self._search_failures >= self._experiment.give_up_after:
-            self.stop(
-                f"the last {self._search_failures} searches failed, the last one with {named_error(error, _MAX_ERROR)}"
-            )
+    def _give_up(self, failed: int, what: str, error: Exception | None) -> None:
+        """Stop after too many failures in a row."""
+        if failed >= self._give_up_after:
+            self.stop(f"the last {failed} {what} failed, the last one with {named_error(error, _MAX_ERROR)}")
 
-    def _fetch(self, work: WorkInProgress, request: Retrieve | Embed | ReadSources) -> object:
+    def _fetch(self, outcome: Outcome, request: Retrieve | Embed | ReadSources) -> object:
         """The contexts, vectors or texts that a method requests."""
-        item, embedded = work.outcome.item, work.outcome.embedded
+        item = outcome.item
         if isinstance(request, Retrieve):
-            embedded += self._library.embeds(item.cell, request.questions)
+            outcome.embedded += self._library.embeds(item.cell, request.questions)
         elif isinstance(request, Embed):
-            embedded += [*request.questions, *request.texts]
+            outcome.embedded += [*request.questions, *request.texts]
         return self._library.fetch(item.cell, item.question, request)
 
-    def _request_replies(self, work: WorkInProgress, request: Generate | AskModel) -> bool:
+    def _request_replies(self, work: _Work, request: Generate | _AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
         cell = work.outcome.item.cell
-        work.judging = isinstance(request, AskModel)
-        model = request.model if isinstance(request, AskModel) else cell.caller or ""
-        identity = self._models[model].identity
+        work.judging = isinstance(request, _AskModel)
+        model = request.model if isinstance(request, _AskModel) else cell.caller or ""
         work.requested = []
         work.replies = {}
         for prompt in request.prompts:
-            key = self._key(identity, prompt, cell)
+            key = self._key(model, prompt, cell)
             work.requested.append((prompt.step, key))
             if key in work.replies:
                 continue
@@ -174,28 +272,25 @@ class Engine:
             work.replies[key] = known
             if known is not None:
                 work.outcome.reused = work.outcome.reused or not work.judging
-            else:
-                if key not in self._waiting:
-                    self._queue(PendingCall(key, model, prompt, self._at_most(model, prompt)))
-                self._waiting[key].append(work)
+                continue
+            if key not in self._waiting:
+                self._waiting[key] = []
+                self._calls.append(PendingCall(key, model, prompt, self._ledger.at_most(model, prompt)))
+            self._waiting[key].append(work)
         if all(work.replies.values()):
             return True
         work.characters = sum(prompt.length for prompt in request.prompts)
         self._characters += work.characters
         return False
 
-    def _key(self, identity: str, prompt: Prompt, cell: Cell) -> str:
-        return prompt_key(identity, prompt, cell.repeat)
-
-    def _queue(self, call: PendingCall) -> None:
-        self._waiting[call.key] = []
-        self._calls.append(call)
+    def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
+        return prompt_key(self._models[model].identity, prompt, cell.repeat)
 
     def _known(self, key: str) -> Completion | None:
         (stored,) = self._cache.get(Reply, [key])
         return stored and stored.completion
 
-    def _take_replies(self, work: WorkInProgress) -> tuple[Completion | None, ...]:
+    def _take_replies(self, work: _Work) -> tuple[Completion | None, ...]:
         """The replies in the order of the prompts; also records them as calls of the item."""
         self._characters -= work.characters
         work.characters = 0
@@ -209,35 +304,25 @@ class Engine:
         return replies
 
     def _begin_calls(self) -> None:
-        while self._calls and self.stopped is None and self._caller.running < self._max_calls:
+        while self._calls and self.stopped is None and self.running < self._max_calls:
             call = self._calls[0]
             if (reason := self._ledger.refusal(call.at_most)) is not None:
                 # Calls in flight may spend less than reserved, so only stop when none are left.
-                if not self._caller.running:
+                if not self.running:
                     self.stop(reason)
                 return
             self._calls.popleft()
             self._ledger.reserve(call.at_most)
             self._caller.begin(call)
 
-    def _at_most(self, model: str, prompt: Prompt) -> Spent:
-        # Counting the tokens of a prompt is slow, so only do it if there is a spending limit.
-        return Tariff.of(self._experiment, model).at_most(prompt) if self._ledger.limited else Spent(1)
-
     def _deliver(self, made: Made) -> None:
         """Deliver a reply to all items that wait for it."""
-        call, completion, spent = made
-        self._ledger.settle(call.at_most, spent)
-        if isinstance(completion.error, MissingExtraError):
+        call, completion = made
+        self._ledger.settle(made)
+        if isinstance(completion.error, MissingExtraError | ExperimentError):
             raise completion.error
-        if completion.error is None:
-            self._failures = 0
-        else:
-            self._failures += 1
-        if self._failures >= self._experiment.give_up_after:
-            self.stop(
-                f"the last {self._failures} calls failed, the last one with {named_error(completion.error, _MAX_ERROR)}"
-            )
+        self._failed_calls = 0 if completion.error is None else self._failed_calls + 1
+        self._give_up(self._failed_calls, "calls", completion.error)
         for work in self._waiting.pop(call.key):
             if work.replies.get(call.key, completion) is not None:
                 continue  # the item has already ended, since another of its calls failed

@@ -1,9 +1,8 @@
-"""An index of some documents; chunks, vectors and retrievals are cached across runs."""
+"""An index of some documents and the vectors of texts; chunks, vectors and hits are cached across runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,17 +14,20 @@ from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
-from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval
-from oprag.compare.running.vectors import VectorSource
+from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval, VectorRecord
+from oprag.compare.providers.names import qualified_name
 from oprag.compare.stores import Store
 from oprag.context import ContextInputs
+from oprag.embedding.cache import Kind, text_keys
+from oprag.embedding.cosine import as_vectors
+from oprag.embedding.embedder import Embedder
 from oprag.embedding.question_vectors import QuestionVectors
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
 from oprag.positions.placing import place as find_places
 from oprag.token_counters import NamedTokenizer
 
-__all__ = ["Index", "IndexSearch", "Splitting"]
+__all__ = ["Index", "IndexSearch", "VectorSource"]
 
 
 class IndexSearch(NamedTuple):
@@ -36,58 +38,101 @@ class IndexSearch(NamedTuple):
     depth: int | None  # number of chunks to return; None for all
 
 
-@dataclass(frozen=True)
-class Splitting:
-    """Splits documents into chunks."""
-
-    split: Split
-    tokenizer: NamedTokenizer  # the tokenizer of the embedder
-
-    def pieces(self, documents: Mapping[str, str | Sequence[str]]) -> list[ChunkRecord]:
-        """The chunks of the documents, as places without text."""
-        count = None if self.split.splitter != "words" else offsets_of(self.tokenizer.tokenizer)
-        return [
-            ChunkRecord(
-                place["source"],
-                place.get("page"),
-                window.start,
-                window.end,
-                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
-            )
-            for window, place in pieces_of(documents, self.tokenizer.tokenizer, self.split)
-        ]
-
-
 _WARMUP_QUESTION = "anything"
 _BATCH_HITS = 100_000
+_BATCH_TEXTS = 256
+
+
+class VectorSource:
+    """A cached embedder: missing vectors are embedded and stored in batches."""
+
+    def __init__(self, embedder: Embedder, cache: WorkCache, *, keep_questions: bool = True) -> None:
+        self.embedder = embedder
+        self.name = embedder.name
+        self._cache = cache
+        self._keep_questions = keep_questions
+        self._questions: dict[str, NDArray[np.float32]] = {}
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        return self._stacked(texts, self._vectors(texts, "document"))
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._questions]
+        if not self._keep_questions and new:
+            self._questions |= zip(new, as_vectors(self.embedder.embed_questions(new), len(new)), strict=True)
+        else:
+            self._questions |= self._vectors(new, "question")
+        return self._stacked(texts, self._questions)
+
+    def forget_questions(self) -> None:
+        """Drop the in-memory vectors of questions."""
+        self._questions.clear()
+
+    def _stacked(self, texts: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
+
+    def _vectors(self, texts: Sequence[str], kind: Kind) -> dict[str, NDArray[np.float32]]:
+        keys = dict(zip(distinct := list(dict.fromkeys(texts)), text_keys(distinct, kind), strict=True))
+        stored = self._cache.get(VectorRecord, [(self.name, key) for key in keys.values()])
+        known = {text: one.vector for text, one in zip(keys, stored, strict=True) if one is not None}
+        missing = [text for text in keys if text not in known]
+        embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
+        dimension = next((len(vector) for vector in known.values()), None)
+        for start in range(0, len(missing), _BATCH_TEXTS):
+            batch = missing[start : start + _BATCH_TEXTS]
+            vectors = as_vectors(embed(batch), len(batch), dimension)
+            dimension = vectors.shape[1]
+            self._cache.put(
+                [VectorRecord(self.name, keys[text], row) for text, row in zip(batch, vectors, strict=True)]
+            )
+            known |= zip(batch, vectors, strict=True)
+        return known
 
 
 class Index:
-    """The chunks of some documents."""
+    """The chunks of some documents.
+
+    Args:
+        documents: Texts, or lists of pages, by name.
+        split: How they are split, in tokens of the tokenizer.
+        tokenizer: The tokenizer of the embedder.
+        vectors: The embedder.
+        cache: Where chunks and hits are stored.
+        searches: All planned searches: the exact index is searched once, to the greatest depth.
+        stores: Factories of custom stores, by name.
+        keep_hits: Whether hits are cached, and found in the cache.
+    """
 
     def __init__(
         self,
         documents: Mapping[str, str | Sequence[str]],
-        splitting: Splitting,
+        split: Split,
+        tokenizer: NamedTokenizer,
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        open_store: Callable[[str, Sequence[str], NDArray[np.float32]], Store],  # opens a store by name and fills it
-        # All planned searches: the exact index is searched once, to the greatest depth.
         searches: Iterable[IndexSearch] = (),
-        store_identities: Mapping[str, str] | None = None,  # by name, if they differ from the name
+        stores: Mapping[str, Callable[[Any], Any]] | None = None,
+        keep_hits: bool = True,
     ) -> None:
         self._documents = documents
-        self._splitting = replace(splitting, split=splitting.split.complete())
+        self._split = split.complete()
+        self._tokenizer = tokenizer
         self._source = vectors
         self._cache = cache
-        self._open_store = open_store
-        self._store_identities = store_identities or {}
+        self._factories = stores or {}
+        self._keep_hits = keep_hits
         self._stores: dict[str, Store] = {}
-        self._deepest = _deepest(searches)
+        self._ready: set[tuple[IndexSearch, bool]] = set()
+        self._deepest: dict[str, int] = {}  # the largest finite depth of each kind of search in the exact index
+        for search in searches:
+            if search.store == "index" and search.depth is not None:
+                self._deepest[search.kind] = max(search.depth, self._deepest.get(search.kind, 0))
         self._hits: dict[tuple[str, IndexSearch], Sequence[Hit]] = {}
         contents = [[name, document_key(text)] for name, text in documents.items()]
-        self.key = key_of("index", contents, list(self._splitting.split), splitting.tokenizer.identity)
+        self.key = key_of("index", contents, list(self._split), tokenizer.identity)
 
     @cached_property
     def pieces(self) -> Sequence[ChunkRecord]:
@@ -95,9 +140,19 @@ class Index:
         (known,) = self._cache.get(IndexRecord, [self.key])
         if known is not None:
             return known.pieces
-        pieces = self._splitting.pieces(self._documents)
-        split, tokenizer = self._splitting.split, self._splitting.tokenizer.identity
-        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, tokenizer)
+        split, tokenizer = self._split, self._tokenizer.tokenizer
+        count = offsets_of(tokenizer) if split.splitter == "words" else None
+        pieces = [
+            ChunkRecord(
+                place["source"],
+                place.get("page"),
+                window.start,
+                window.end,
+                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
+            )
+            for window, place in pieces_of(self._documents, tokenizer, split)
+        ]
+        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, self._tokenizer.identity)
         self._cache.put([IndexRecord(self.key, *about, pieces)])
         return pieces
 
@@ -134,40 +189,25 @@ class Index:
         return self._source.embed_documents([chunk.text for chunk in self.chunks])
 
     @cached_property
-    def neighbors(self) -> NeighborReader:
-        """Reads the chunks adjacent to a chunk."""
+    def _neighbors(self) -> NeighborReader:
         return neighbors_among(self.chunks)
 
-    def warm(self, questions: Sequence[str], searches: Iterable[IndexSearch]) -> None:
-        """Split and embed the documents, unless all retrievals of these questions are cached."""
-        distinct = list(dict.fromkeys(self._shared(search) for search in searches))
-        keys = [
-            self._key(question, search) for question in questions for search in distinct if search.depth is not None
-        ]
-        whole = any(search.depth is None for search in distinct)
-        if not whole and None not in self._cache.get(Retrieval, keys):
-            return
-        _ = self.pieces
-        if any(search.kind != "bm25" for search in distinct):
-            _ = self.vectors
+    def _read_neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        return self._neighbors(chunk, number)  # made for the first context that reads them
 
-    def make_ready(self, search: IndexSearch) -> None:
+    def make_ready(self, search: IndexSearch, *, with_vectors: bool) -> None:
         """Split, embed and index now instead of in the first search."""
-        if not self.chunks:
-            return
-        if search.store != "index":
-            self._store(search.store)
-        elif search.kind == "bm25":
-            self._bm25_index.search(_WARMUP_QUESTION, 1, "bm25")
-        else:
-            self._dense_index.search(_WARMUP_QUESTION, 1, search.kind)
+        if (search, with_vectors) not in self._ready:
+            if with_vectors:
+                _ = self.vectors
+            self.given(_WARMUP_QUESTION, search, with_vectors=with_vectors)
+            self._ready.add((search, with_vectors))
 
     def forget(self) -> None:
         """Forget retrievals, so that the next question is searched for again."""
         self._hits.clear()
         # Indexes are kept, since all questions share them.
-        embedder = self._dense_index.embedder if "_dense_index" in self.__dict__ else None
-        if isinstance(embedder, QuestionVectors):
+        if "_dense_index" in vars(self) and isinstance(embedder := self._dense_index.embedder, QuestionVectors):
             embedder.forget()
 
     def close(self) -> None:
@@ -184,7 +224,8 @@ class Index:
                 continue  # complete rankings would need too much memory, so each is computed when needed
             new: list[str] = []
             uncached = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
-            known = self._cache.get(Retrieval, [self._key(question, search) for question in uncached])
+            keys = [self._key(question, search) for question in uncached]
+            known = self._cache.get(Retrieval, keys) if self._keep_hits else [None] * len(keys)
             for question, retrieval in zip(uncached, known, strict=True):
                 if retrieval is None:
                     new.append(question)
@@ -195,12 +236,13 @@ class Index:
                 batch = new[start : start + batch_size]
                 for question, hits in zip(batch, self._search(batch, search), strict=True):
                     self._hits[question, search] = hits
-                    found.append(self._record(question, search, hits))
-        if found:
+                    about = (self.key, self._embedder(search), search.kind, search.store, question, search.depth)
+                    found.append(Retrieval(self._key(question, search), *about, hits))
+        if found and self._keep_hits:
             _ = self.pieces  # stored first, since hits refer to them
             self._cache.put(found)
 
-    def given(self, question: str, search: IndexSearch, *, with_vectors: bool, with_neighbors: bool) -> ContextInputs:
+    def given(self, question: str, search: IndexSearch, *, with_vectors: bool) -> ContextInputs:
         """The inputs of a context for a question."""
         hits = self._hits_of(question, self._shared(search))[: search.depth]
         vectors: Any = [None] * len(hits)
@@ -212,7 +254,7 @@ class Index:
             changed(self.chunks[hit.row], rank=rank, score=hit.score, vector=row_vector)
             for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True))
         ]
-        return ContextInputs(chunks, vector, self.neighbors if with_neighbors else None)
+        return ContextInputs(chunks, vector, self._read_neighbors)
 
     def _hits_of(self, question: str, search: IndexSearch) -> Sequence[Hit]:
         if search.depth is None:
@@ -242,43 +284,29 @@ class Index:
 
     def _store(self, name: str) -> Store:
         if name not in self._stores:
-            self._stores[name] = self._open_store(name, [chunk.text for chunk in self.chunks], self.vectors)
+            texts = [chunk.text for chunk in self.chunks]
+            self._stores[name] = Store(name, texts, self.vectors, self._factories.get(name))
         return self._stores[name]
 
     @cached_property
     def _dense_index(self) -> DocumentIndex:
-        return DocumentIndex(*self._contents, self.vectors, self._source)
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks), self.vectors, self._source)
 
     @cached_property
     def _bm25_index(self) -> DocumentIndex:
         # BM25 needs no vectors.
-        return DocumentIndex(*self._contents)
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks))
 
-    @property
-    def _contents(self) -> tuple[list[str], list[Mapping[str, Any]]]:
-        return [chunk.text for chunk in self.chunks], [chunk.metadata for chunk in self.chunks]
-
-    def _vectors_of(self, rows: Sequence[int]) -> NDArray[np.float32]:
-        if "vectors" in self.__dict__ or len(rows) == len(self.chunks):
-            found: NDArray[np.float32] = self.vectors[list(rows)]
-            return found
+    def _vectors_of(self, rows: Sequence[int]) -> Any:
+        # BM25 needs no other vectors.
+        if "vectors" in vars(self) or len(rows) == len(self.chunks):
+            return self.vectors[rows]
         return self._source.embed_documents([self.chunks[row].text for row in rows])
 
+    def _embedder(self, search: IndexSearch) -> str | None:
+        return None if search.kind == "bm25" else self._source.name
+
     def _key(self, question: str, search: IndexSearch) -> str:
-        embedder = None if search.kind == "bm25" else self._source.name
-        identity = self._store_identities.get(search.store, search.store)
-        return key_of("retrieval", self.key, embedder, list(search), identity, question)
-
-    def _record(self, question: str, search: IndexSearch, hits: Sequence[Hit]) -> Retrieval:
-        embedder = None if search.kind == "bm25" else self._source.name
-        about = (self.key, embedder, search.kind, search.store, question, search.depth)
-        return Retrieval(self._key(question, search), *about, hits)
-
-
-def _deepest(searches: Iterable[IndexSearch]) -> dict[str, int]:
-    """The largest finite depth of each kind of search in the exact index."""
-    deepest: dict[str, int] = {}
-    for search in searches:
-        if search.store == "index" and search.depth is not None:
-            deepest[search.kind] = max(search.depth, deepest.get(search.kind, 0))
-    return deepest
+        factory = self._factories.get(search.store)
+        identity = search.store if factory is None else qualified_name(factory, search.store)
+        return key_of("retrieval", self.key, self._embedder(search), list(search), identity, question)

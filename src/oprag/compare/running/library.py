@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.cache import WorkCache
-from oprag.compare.providers.embedder import ExperimentEmbedder
-from oprag.compare.running.index import Index, IndexSearch
-from oprag.compare.running.lru_cache import LruCache
+from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.vectors import VectorSource
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context, ContextInputs, assemble
 from oprag.index.splitting import Split
@@ -26,41 +23,46 @@ _MAX_CHUNKS = 100_000
 
 
 class Library:
-    """Contexts, vectors and texts, by cell and question."""
+    """Contexts, vectors and texts, by cell and question.
 
-    def __init__(
-        self,
-        resolved: ResolvedExperiment,
-        cache: WorkCache,
-        *,
-        embedders: Mapping[str, ExperimentEmbedder] | None = None,  # default: those of the experiment
-        together: bool = True,  # whether the first question also searches for all others about the same documents
-    ) -> None:
-        self._resolved = resolved
-        self._embedders = embedders or resolved.embedders
-        self._vectors = {name: VectorSource(embedder, cache) for name, embedder in self._embedders.items()}
+    Args:
+        resolved: The experiment.
+        cache: Where splits, vectors and hits are stored.
+        measures: Whether answers are measured. Each question is then embedded and searched for again; otherwise the
+            first question also searches for all others about the same documents.
+    """
+
+    def __init__(self, resolved: ResolvedExperiment, cache: WorkCache, *, measures: bool = False) -> None:
+        self.measures = measures
+        self._experiment = resolved.experiment
+        self._embedders = resolved.embedders
         self._cache = cache
+        self._vectors = {
+            name: VectorSource(embedder, cache, keep_questions=not measures)
+            for name, embedder in resolved.embedders.items()
+        }
         self._searches: dict[tuple[str, Split, str], dict[IndexSearch, None]] = {}
         for cell in resolved.cells.cells:
             if cell.embedder:
                 searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
                 searches[search_of(cell)] = None
         self._questions: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for name, data_set in resolved.experiment.data.items() if together else ():
+        for name, data_set in resolved.experiment.data.items():
             for question in data_set.questions:
                 self._questions.setdefault((name, question.documents), []).append(question.text)
-        self._indexes: LruCache[Index] = LruCache(_MAX_INDEXES, forget=Index.close)
-        self._given: LruCache[ContextInputs] = LruCache(_MAX_CHUNKS, lambda given: 1 + len(given.chunks))
-        self._contexts: LruCache[Context] = LruCache(
-            _MAX_CHUNKS, lambda context: 1 + len(context.kept) + len(context.dropped)
-        )
+        self._indexes: dict[Hashable, Index] = {}  # the most recently used last
+        self._inputs: dict[Hashable, ContextInputs] = {}
+        self._contexts: dict[Hashable, Context] = {}
+        self._chunks = 0  # of both
 
     def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
         """The contexts, vectors or texts that a method requests for a question."""
         if isinstance(request, Retrieve):
             return tuple(self.contexts(cell, question, request.questions))
         if isinstance(request, Embed):
-            return self.vectors(cell, request.questions, request.texts)
+            # Texts of an answer that is measured are embedded again, too.
+            source: Any = (self._embedders if self.measures else self._vectors)[cell.embedder]
+            return source.embed_questions(request.questions), source.embed_documents(request.texts)
         return tuple(self.whole_text(cell, name) for name in request.sources)
 
     def contexts(self, cell: Cell, question: Question, texts: Sequence[str]) -> list[Context]:
@@ -74,11 +76,6 @@ class Library:
         """The questions that are embedded for a search: all or, for bm25 without thresholds, none."""
         return questions if cell.search != "bm25" or cell.context_options.needs_vectors else ()
 
-    def vectors(self, cell: Cell, questions: Sequence[str], texts: Sequence[str]) -> tuple[Any, Any]:
-        """The vectors of the questions, and the vectors of the texts."""
-        source = self._vectors[cell.embedder]
-        return source.embed_questions(questions), source.embed_documents(texts)
-
     def embedded_tokens(self, cell: Cell, texts: Iterable[str]) -> int:
         """The number of tokens of the texts, by the tokenizer of the cell's embedder."""
         embedder = self._embedders.get(cell.embedder)
@@ -86,26 +83,38 @@ class Library:
 
     def whole_text(self, cell: Cell, name: str) -> str:
         """The whole text of a document."""
-        return whole_text(self._resolved.experiment.data[cell.data].documents[name])
+        return whole_text(self._experiment.data[cell.data].documents[name])
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
         """The index of these documents, prepared for all questions of the data set about them."""
+        place = cell.data, documents, cell.split, cell.embedder
+        index = self._indexes.pop(place, None)
+        if index is None:
+            texts = self._experiment.data[cell.data].documents
+            searches = list(self._searches.get((cell.data, cell.split, cell.embedder), ()))
+            index = Index(
+                {name: texts[name] for name in documents},
+                cell.split,
+                self._embedders[cell.embedder].tokenizer,
+                self._vectors[cell.embedder],
+                self._cache,
+                searches=searches,
+                stores=self._experiment.stores,
+                keep_hits=not self.measures,
+            )
+            if not self.measures:
+                index.prepare(self._questions.get((cell.data, documents), []), searches)
+        self._indexes[place] = index
+        while len(self._indexes) > _MAX_INDEXES:
+            self._indexes.pop(next(iter(self._indexes))).close()
+        return index
 
-        def make() -> Index:
-            index = self._new_index(cell, documents)
-            index.prepare(*self._planned(cell, documents))
-            return index
-
-        return self._indexes.get((cell.data, documents, cell.split, cell.embedder), make)
-
-    def warm(self, cell: Cell, documents: tuple[str, ...]) -> None:
-        """Split and embed what is not yet cached for an index; thread-safe."""
-        self._new_index(cell, documents).warm(*self._planned(cell, documents))
-
-    def forget(self) -> None:
-        """Forget retrievals and contexts; indexes are kept."""
-        self._given.clear()
-        self._contexts.clear()
+    def make_ready(self, cell: Cell, question: Question) -> None:
+        """Do what does not belong to an answer: build the index, load the embedder, forget earlier searches."""
+        if cell.embedder:
+            index = self.index(cell, question.documents)
+            index.make_ready(search_of(cell), with_vectors=bool(self.embeds(cell, [question.text])))
+        self._forget()
         for source in self._vectors.values():
             source.forget_questions()
         for index in self._indexes.values():
@@ -113,38 +122,31 @@ class Library:
 
     def close(self) -> None:
         """Close the stores."""
+        for index in self._indexes.values():
+            index.close()
         self._indexes.clear()
 
-    def _new_index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
-        texts = self._resolved.experiment.data[cell.data].documents
-        embedder = self._embedders[cell.embedder]
-        return Index(
-            {name: texts[name] for name in documents},
-            self._resolved.splitting(cell, embedder),
-            self._vectors[cell.embedder],
-            self._cache,
-            open_store=self._resolved.open_store,
-            searches=self._planned(cell, documents)[1],
-            store_identities=self._resolved.experiment.store_identities,
-        )
-
-    def _planned(self, cell: Cell, documents: tuple[str, ...]) -> tuple[list[str], list[IndexSearch]]:
-        """All questions of the data set about these documents, and all searches for them."""
-        searches = self._searches.get((cell.data, cell.split, cell.embedder), ())
-        return self._questions.get((cell.data, documents), []), list(searches)
-
     def _context(self, cell: Cell, index: Index, question: str) -> Context:
-        search = search_of(cell)
-        inputs = cell.context_options.needs_vectors, cell.context_options.reads_sources
-        place = index.key, cell.embedder, search, question, inputs
+        search, options = search_of(cell), cell.context_options
+        place = index.key, cell.embedder, search, question, options.needs_vectors
+        context = self._contexts.get((place, options, cell.options.cite))
+        if context is None:
+            inputs = self._inputs.get(place)
+            if inputs is None:
+                inputs = index.given(question, search, with_vectors=options.needs_vectors)
+            context = assemble(inputs, cell.options.numbered(options))
+            # Questions follow each other, so contexts of earlier ones are rarely needed again.
+            if self._chunks > _MAX_CHUNKS:
+                self._forget()
+            self._chunks += len(inputs.chunks) + len(context.kept) + len(context.dropped)
+            self._inputs[place] = inputs
+            self._contexts[place, options, cell.options.cite] = context
+        return context
 
-        def retrieve() -> ContextInputs:
-            return index.given(question, search, with_vectors=inputs[0], with_neighbors=inputs[1])
-
-        def build() -> Context:
-            return assemble(self._given.get(place, retrieve), cell.options.numbered(cell.context_options))
-
-        return self._contexts.get((place, cell.context_options, cell.options.cite), build)
+    def _forget(self) -> None:
+        self._inputs.clear()
+        self._contexts.clear()
+        self._chunks = 0
 
 
 def search_of(cell: Cell) -> IndexSearch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -18,11 +18,10 @@ from oprag.compare.db.text import error_message, error_name, named_error
 from oprag.compare.metrics.contexts import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.compare.pipelines import FoundChunk
+from oprag.compare.running.engine import Outcome
+from oprag.compare.running.index import VectorSource
 from oprag.compare.running.library import Library
-from oprag.compare.running.lru_cache import LruCache
-from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.vectors import VectorSource
-from oprag.compare.running.work_item import Outcome, WorkItem
+from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context
 from oprag.embedding.embedder import Embedder
@@ -30,23 +29,17 @@ from oprag.errors import OptionError
 from oprag.masking import describe
 from oprag.methods.answer import Answer
 
-__all__ = ["Recorder", "Scorer"]
+__all__ = ["Recorder", "score_all"]
 
 _MAX_CHUNKS = 50_000  # of all contexts in memory
 _MAX_ERROR = 2_000  # characters of an error message
 
 
-class _ContextInfo(NamedTuple):
-    """A context, its record, and inputs of its scores; shared by several methods."""
+class _Found(NamedTuple):
+    """The chunks that an answer was made from; answers with the same context share it."""
 
-    context: Context | None = None
-    record: ContextRecord | None = None
-    tokens: int | None = None
-    embedder_tokens: int | None = None
-    chunks: int | None = None
-    spans: Sequence[tuple[str, int, int]] = ()
-    ranked: Sequence[int] = ()
-    scores: dict[Hashable, float | bool | None] = {}  # noqa: RUF012 - the default is never written to
+    stored: Mapping[str, Any] = {}  # fields of the record
+    scored: Mapping[str, Any] = {}  # inputs of the scores
 
 
 class Recorder:
@@ -55,8 +48,10 @@ class Recorder:
     def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
         embedder = resolved.score_embedder
         self._library = library
-        self._scorer = Scorer(resolved.metrics, None if embedder is None else VectorSource(embedder, cache))
-        self._contexts: LruCache[_ContextInfo] = LruCache(_MAX_CHUNKS, _weight)
+        self._metrics = resolved.metrics
+        self._embedder = None if embedder is None else VectorSource(embedder, cache)
+        self._known: dict[int, _Found] = {}  # by id of the context, which cannot be reused: the value references it
+        self._chunks = 0  # of these contexts
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
@@ -64,15 +59,15 @@ class Recorder:
         """The records of the outcomes; failures come first."""
         failed = [_failed(outcome) for outcome in outcomes if outcome.answer is None]
         answered = [
-            (outcome, answer, self._info(outcome, answer))
+            (outcome, answer, self._found(outcome, answer))
             for outcome in outcomes
             if (answer := outcome.answer) is not None
         ]
-        scored = self._scorer.scores([self._scored(*one) for one in answered])
+        scored = score_all(self._metrics, [self._scored(*one) for one in answered], self._embedder)
         return failed + [self._answered(*one, *score) for one, score in zip(answered, scored, strict=True)]
 
     def _answered(
-        self, outcome: Outcome, answer: Answer, info: _ContextInfo, scores: Mapping[str, float], notes: Sequence[str]
+        self, outcome: Outcome, answer: Answer, found: _Found, scores: Mapping[str, float], notes: Sequence[str]
     ) -> AnswerRecord:
         item = outcome.item
         return AnswerRecord(
@@ -84,72 +79,71 @@ class Recorder:
             calls=outcome.calls,
             usage=answer.usage,
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
-            context_tokens=info.tokens,
-            context_embedder_tokens=info.embedder_tokens,
-            context_chunks=info.chunks,
-            context=info.record,
             scores={**scores, **outcome.judged},
             metric_calls=outcome.metric_calls,
             measurement=outcome.measurement,
+            **found.stored,
         )
 
-    def _scored(self, outcome: Outcome, answer: Answer, info: _ContextInfo) -> ScoredAnswer:
+    def _scored(self, outcome: Outcome, answer: Answer, found: _Found) -> ScoredAnswer:
         cell, question = outcome.item.cell, outcome.item.question
         return ScoredAnswer(
             question=question,
             method=cell.method,
             text=answer.text,
-            context=info.context,
-            spans=info.spans,
-            ranked=info.ranked,
-            relevant=self._relevant(cell, question) if info.context is not None else frozenset(),
+            relevant=self._relevant(cell, question) if "context" in found.scored else frozenset(),
             k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
             tokens_of_sources=self._length(cell, question),
-            context_scores=info.scores,
+            **found.scored,
         )
 
-    def _info(self, outcome: Outcome, answer: Answer) -> _ContextInfo:
+    def _found(self, outcome: Outcome, answer: Answer) -> _Found:
         if kind_of(outcome.item.cell.method).own:
-            return self._returned_info(outcome, answer.parsed)
-        return self._context_info(outcome.item, answer.context)
+            return self._returned(outcome, answer.parsed)
+        context = answer.context
+        if context is None:
+            return _Found()
+        if id(context) not in self._known:
+            if self._chunks > _MAX_CHUNKS:
+                self._known.clear()
+                self._chunks = 0
+            self._known[id(context)] = self._of_context(outcome.item, context)
+            self._chunks += len(context.kept) + len(context.dropped)
+        return self._known[id(context)]
 
-    def _returned_info(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _ContextInfo:
+    def _of_context(self, item: WorkItem, context: Context) -> _Found:
+        index = self._library.index(item.cell, item.question.documents)
+        rows = [int(chunk.id or 0) for chunk in context.kept]
+        kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+        dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
+        ranked = sorted(context.kept, key=attrgetter("rank"))
+        return _Found(
+            {
+                "context": ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
+                "context_tokens": context.tokens,
+                "context_embedder_tokens": sum(index.pieces[row].tokens for row in rows),
+                "context_chunks": len(kept),
+            },
+            {
+                "context": context,
+                "spans": [index.spans[row] for row in rows],
+                "ranked": [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
+                "context_scores": {},
+            },
+        )
+
+    def _returned(self, outcome: Outcome, chunks: Sequence[FoundChunk] | None) -> _Found:
         """What is known of the chunks that an own pipeline returned."""
         if chunks is None:
-            return _ContextInfo()
+            return _Found()
         cell, question = outcome.item.cell, outcome.item.question
         texts = {name: self._library.whole_text(cell, name) for name in question.documents}
-        found = [_span_in(texts, chunk) for chunk in chunks]
-        spans = [span for span in found if span is not None]
-        if missing := len(found) - len(spans):
-            outcome.notes.append(f"{missing:,} of {len(found):,} chunks are not in the documents of the question")
+        spans = [span for chunk in chunks if (span := _span_in(texts, chunk)) is not None]
+        if missing := len(chunks) - len(spans):
+            outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
         tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
-        return _ContextInfo(tokens=tokens, chunks=len(chunks), spans=spans, scores={})
-
-    def _context_info(self, item: WorkItem, context: Context | None) -> _ContextInfo:
-        if context is None:
-            return _ContextInfo()
-
-        def make() -> _ContextInfo:
-            index = self._library.index(item.cell, item.question.documents)
-            rows = [int(chunk.id or 0) for chunk in context.kept]
-            kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
-            dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
-            ranked = sorted(context.kept, key=attrgetter("rank"))
-            return _ContextInfo(
-                context,
-                ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
-                context.tokens,
-                sum(index.pieces[row].tokens for row in rows),
-                len(kept),
-                [index.spans[row] for row in rows],
-                [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
-                {},
-            )
-
-        # The cached value references the context, so its id cannot be reused.
-        return self._contexts.get(id(context), make)
+        return _Found({"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": spans})
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
         """The rows of the chunks that overlap the evidence."""
@@ -187,10 +181,6 @@ def _span_in(texts: Mapping[str, str], chunk: FoundChunk) -> tuple[str, int, int
     return None
 
 
-def _weight(info: _ContextInfo) -> int:
-    return 1 + (0 if info.context is None else len(info.context.kept) + len(info.context.dropped))
-
-
 def _failed(outcome: Outcome) -> AnswerRecord:
     # The client's error, which is the cause, is more specific than the error of the method.
     cause = outcome.error and (outcome.error.__cause__ or outcome.error)
@@ -203,55 +193,46 @@ def _failed(outcome: Outcome) -> AnswerRecord:
     )
 
 
-class Scorer:
-    """Scores answers with the metrics of an experiment.
+def score_all(
+    metrics: Sequence[Metric], answers: Sequence[ScoredAnswer], embedder: Embedder | None = None
+) -> list[tuple[dict[str, float], list[str]]]:
+    """Score each answer with each metric that applies; notes explain missing scores.
 
     Args:
         metrics: Metrics of the experiment.
-        embedder: Embeds answers and gold answers (as documents) for their cosine similarity; the same one for all
-            cells.
+        answers: The answers.
+        embedder: Embeds answers and gold answers (as documents) for their cosine similarity, all in one batch; the same
+            one for all cells.
     """
-
-    def __init__(self, metrics: Iterable[Metric], embedder: Embedder | None = None) -> None:
-        self._metrics = list(metrics)
-        self._embedder = embedder
-
-    def scores(self, answers: Sequence[ScoredAnswer]) -> list[tuple[dict[str, float], list[str]]]:
-        """Score each answer with each metric that applies; notes explain missing scores."""
-        return [self._scores(answer) for answer in self._with_vectors(answers)]
-
-    def _with_vectors(self, answers: Sequence[ScoredAnswer]) -> Sequence[ScoredAnswer]:
-        """Add the vectors needed for cosine similarity, embedding all texts in one batch."""
-        cosine = METRICS[COSINE]
-        if self._embedder is None or cosine not in self._metrics:
-            return answers
+    if embedder is not None and (cosine := METRICS[COSINE]) in metrics:
         texts: dict[str, None] = {}
         for one in answers:
             if cosine.applies(one) and one.text.strip():
                 texts |= dict.fromkeys((one.text, *one.question.answers))
-        if not texts:
-            return answers
-        vectors = dict(zip(texts, self._embedder.embed_documents(list(texts)), strict=True))
-        return [replace(one, vectors=vectors) for one in answers]
+        if texts:
+            vectors = dict(zip(texts, embedder.embed_documents(list(texts)), strict=True))
+            answers = [replace(one, vectors=vectors) for one in answers]
+    return [_scores(metrics, one) for one in answers]
 
-    def _scores(self, given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
-        scores: dict[str, float] = {}
-        notes: list[str] = []
-        for metric in self._metrics:
-            if not metric.applies(given):
-                continue
-            try:
-                value = _score(metric, given)
-                if value is not None:
-                    scores[metric.name] = _as_number(value)
-            except OptionError as error:
-                notes.append(f"no {metric.name}: {error}")
-            except Exception as error:
-                if not metric.function:
-                    raise
-                # An error of a custom metric only concerns this answer.
-                notes.append(f"no {metric.name}: {named_error(error, _MAX_ERROR)}")
-        return scores, notes
+
+def _scores(metrics: Sequence[Metric], given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
+    scores: dict[str, float] = {}
+    notes: list[str] = []
+    for metric in metrics:
+        if not metric.applies(given):
+            continue
+        try:
+            value = _score(metric, given)
+            if value is not None:
+                scores[metric.name] = _as_number(value)
+        except OptionError as error:
+            notes.append(f"no {metric.name}: {error}")
+        except Exception as error:
+            if not metric.function:
+                raise
+            # An error of a custom metric only concerns this answer.
+            notes.append(f"no {metric.name}: {named_error(error, _MAX_ERROR)}")
+    return scores, notes
 
 
 def _as_number(value: Any) -> float:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from threading import Event
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple, Self
 
 from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.data.data_set import Question
@@ -17,20 +14,32 @@ from oprag.compare.db.records import CellRecord, QuestionRecord
 from oprag.compare.db.schema import CELL_COLUMNS
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
+from oprag.compare.pipelines import Pipeline
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.providers.names import counter_of
-from oprag.compare.running.index import Splitting
-from oprag.compare.running.work_item import WorkItem
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell, Cells
-from oprag.compare.stores import Store
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.prompts import STEPS, Prompts
 
-__all__ = ["ResolvedExperiment", "Scorable"]
+__all__ = ["ResolvedExperiment", "Scorable", "WorkItem"]
+
+
+class WorkItem(NamedTuple):
+    """A question in a cell, with their keys."""
+
+    cell: Cell
+    question: Question
+    cell_key: str
+    question_key: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The keys of the cell and of the question."""
+        return self.cell_key, self.question_key
 
 
 class Scorable(NamedTuple):
@@ -45,7 +54,6 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        stop: An event that is set when the run ends or is interrupted.
         identities: For a plan, which does not load models or need keys: the identities of models and embedders in
             earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
             results file cannot contain any of its replies.
@@ -54,16 +62,13 @@ class ResolvedExperiment:
         OptionError: `experiment` is not an `Experiment`.
     """
 
-    def __init__(
-        self, experiment: Experiment, *, stop: Event | None = None, identities: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, experiment: Experiment, *, identities: Mapping[str, str] | None = None) -> None:
         given: Any = experiment
         if not isinstance(given, Experiment):
             raise OptionError(
                 f"experiment must be an Experiment, such as from Experiment.from_file(), got {describe(given)}", given
             )
         self.experiment = experiment
-        self.stop = stop or Event()
         self._known = identities
 
     @classmethod
@@ -72,6 +77,12 @@ class ResolvedExperiment:
     ) -> ResolvedExperiment:
         """Resolve an experiment, unless it is already resolved."""
         return given if isinstance(given, ResolvedExperiment) else cls(given, identities=identities)
+
+    def replace(self, **parts: Any) -> Self:
+        """Make a copy with other models or embedders."""
+        other = copy(self)
+        vars(other).update(parts)
+        return other
 
     @cached_property
     def cells(self) -> Cells:
@@ -99,29 +110,34 @@ class ResolvedExperiment:
             return None
         return self._open_embedder("score_embedder", "", self.experiment.score_embedder)
 
-    def splitting(self, cell: Cell, embedder: ExperimentEmbedder) -> Splitting:
-        """The splitting of the documents of a cell, in tokens of its embedder."""
-        return Splitting(cell.split, embedder.tokenizer)
-
-    def open_store(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> Store:
-        """Open a store and fill it with these chunks."""
-        return Store(name, texts, vectors, self.experiment.stores.get(name))
-
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
         """The judges, if any cell generates answers for them."""
         has_answers = any(kind_of(cell.method).writes for cell in self.cells.cells)
         return self.experiment.judges if has_answers else {}
 
-    def _open_model(self, name: str) -> Model:
+    def source_of(self, name: str) -> ModelSpec | Pipeline:
+        """What a model is opened from: its specification, or an own pipeline."""
         if kind_of(name).own:
-            own = self.experiment.methods[name.removeprefix(PIPELINE)]
-            return Model(f"{name} version {own.version}", own.complete)
-        spec: ModelSpec = self.experiment.models[name]
-        if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
-            return spec.unopened(self._known.get(spec_hash, spec_hash))
-        model: Model = _opened("model", name, spec.open)
+            own: Pipeline = self.experiment.methods[name.removeprefix(PIPELINE)]
+            return own
+        return self.experiment.models[name]
+
+    @staticmethod
+    def opened(name: str, source: ModelSpec | Pipeline) -> Model:
+        """Open a model."""
+        if isinstance(source, Pipeline):
+            return Model(f"{name} version {source.version}", source.complete)
+        model: Model = _opened("model", name, source.open)
         return model
+
+    def _open_model(self, name: str) -> Model:
+        source = self.source_of(name)
+        if self._known is not None and isinstance(source, ModelSpec):
+            spec_hash = _opened("model", name, lambda: source.spec_hash)
+            if spec_hash:
+                return source.unopened(self._known.get(spec_hash, spec_hash))
+        return self.opened(name, source)
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
         if self._known is not None and spec.paid is not False and _opened(what, name, lambda: spec.may_cost):

@@ -3,34 +3,119 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
-from oprag.compare.running.engine import Engine
-from oprag.compare.running.ledger import Ledger
+from oprag.compare.meter import usable_cores
+from oprag.compare.ray import on_ray
+from oprag.compare.running.calls import Ledger
+from oprag.compare.running.engine import Engine, Outcome
 from oprag.compare.running.library import Library
-from oprag.compare.running.measured import MeasuredLibrary
-from oprag.compare.running.model_caller import ModelCaller
 from oprag.compare.running.recorder import Recorder
-from oprag.compare.running.report import ProgressCallback, RunReport, RunState, versions
-from oprag.compare.running.resolved import ResolvedExperiment
-from oprag.compare.running.work_item import Outcome
+from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
 from oprag.compare.spec.experiment import Experiment
-from oprag.errors import ExperimentError, MissingExtraError, ResultsFileError
+from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 
-__all__ = ["Session", "execute", "run", "session"]
+__all__ = ["ProgressCallback", "RunReport", "RunState", "run"]
 
 # Answers can be rebuilt from stored replies, so they are written in batches.
 _FLUSH_SECONDS = 0.5
 _FLUSH_ANSWERS = 256
 _FLUSH_CHARACTERS = 20_000_000  # of the prompts of unwritten answers, which are in memory
+
+_PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """The report of a run, final or in progress.
+
+    Attributes:
+        outcome: "complete", or why the run stopped or is stopping early; a `LimitReached` if at a spending limit. Empty
+            while the run continues.
+        total: Number of answers to generate: one for each question of each cell.
+        answered: Number of answers that exist, including those of earlier runs.
+        failed: Number of answers that failed, by the class of the error.
+        remaining: Number of answers that were not tried.
+        spent: Calls, tokens and money spent by all runs.
+        running: Number of calls in flight.
+        seconds: The duration of this run, in seconds.
+    """
+
+    outcome: str
+    total: int
+    answered: int
+    failed: dict[str, int]
+    remaining: int
+    spent: Spent
+    running: int
+    seconds: float
+
+    @property
+    def done(self) -> int:
+        """Number of answers that exist or failed, including those of earlier runs."""
+        return self.total - self.remaining
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question in every cell has an answer."""
+        return self.answered == self.total
+
+
+ProgressCallback = Callable[[RunReport], None]
+"""A function that is called with the report so far, several times a second."""
+
+
+class RunState:
+    """The answered, failed and waiting items of an experiment.
+
+    Args:
+        items: All items of the experiment.
+        found: The items that are answered or failed in the results file.
+        retry_failed: Whether to retry items that failed before.
+    """
+
+    def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
+        failed = Counter(found.failed[item.place] for item in items if item.place in found.failed)
+        skipped = found.answered if retry_failed else found.answered | found.failed.keys()
+        self.failed_before = failed.total()
+        self.failed = Counter[str]() if retry_failed else failed
+        self.waiting = [item for item in items if item.place not in skipped]
+        self.total = len(items)
+        self.answered = self.total - len(self.waiting) - self.failed.total()
+        self._since = time.perf_counter()
+
+    def add(self, records: Iterable[AnswerRecord]) -> None:
+        """Count new answers and failures."""
+        for record in records:
+            if record.error is None:
+                self.answered += 1
+            else:
+                self.failed[record.error] += 1
+
+    def report(self, spent: Spent, outcome: str, running: int = 0) -> RunReport:
+        """The report of the run so far."""
+        return RunReport(
+            outcome=outcome,
+            total=self.total,
+            answered=self.answered,
+            failed=dict(self.failed),
+            remaining=self.total - self.answered - self.failed.total(),
+            spent=spent,
+            running=running,
+            seconds=time.perf_counter() - self._since,
+        )
 
 
 def run(
@@ -39,6 +124,7 @@ def run(
     *,
     retry_failed: bool = False,
     measure: bool = False,
+    ray: str | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> RunReport:
     """Answer every question in every cell that has no answer in the results file.
@@ -59,19 +145,26 @@ def run(
     - A model on another machine, or in a process that this one did not start, only counts as wall time. GPUs are not
       measured.
 
+    With `ray`, models are called by workers of a Ray cluster, one for each CPU, and everything else runs here: only
+    this process reads and writes the results file. If a worker dies, it is started again with its calls in flight; a
+    call fails if its worker dies six times. Every machine needs the same version of this package, with the extras and
+    model files that the models use, and models must be importable there.
+
     Args:
         experiment: The experiment; if it is already resolved, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
         measure: Whether to measure time, CPU and memory of each answer; `max_concurrency` has no effect then.
+        ray: The address of a Ray cluster: HOST:PORT, "auto" for that of this process or machine, or "local" to start
+            one on this machine that ends with the run. None calls models in threads of this process.
         on_progress: Called with the report so far, several times a second.
 
     Returns:
         The report of the run: its outcome, and the number of answers and failures.
 
     Raises:
-        OptionError: `experiment` is not an `Experiment`.
-        ExperimentError: The experiment cannot be run as described.
+        OptionError: `experiment` is not an `Experiment`, or both `measure` and `ray` are set.
+        ExperimentError: The experiment cannot be run as described, or the cluster cannot be used.
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written; rows already written are
             kept.
         MissingExtraError: A package that the experiment or measuring needs is not installed.
@@ -79,108 +172,66 @@ def run(
     if measure and find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "compare")
     resolved = ResolvedExperiment.of(experiment)
-    return execute(resolved, path, retry_failed=retry_failed, measure=measure, on_progress=on_progress)
-
-
-def execute(
-    resolved: ResolvedExperiment,
-    path: str | os.PathLike[str],
-    *,
-    retry_failed: bool = False,
-    measure: bool = False,
-    on_progress: ProgressCallback | None = None,
-    around: AbstractContextManager[Prepare | None] | None = None,
-) -> RunReport:
-    """Run a resolved experiment; `around` is only entered if there is work left."""
-    with session(resolved, path) as current:
-        ledger = Ledger(resolved.experiment.limits, current.file.spent(resolved.experiment.name))
-        state = RunState([*resolved.items()], current.file.done(resolved.experiment.name), retry_failed=retry_failed)
-        if state.waiting:
-            with around or nullcontext() as prepare:
-                _work(resolved, current, ledger, state, measure=measure, on_progress=on_progress, prepare=prepare)
-        else:
-            current.outcome = "complete"
-    return state.report(ledger.spent, current.since, current.outcome)
-
-
-Prepare = Callable[[Library, RunState], None]
-"""A function that prepares shared work, such as vectors, before the engine starts."""
-
-
-@dataclass
-class Session:
-    """A run in progress; the code inside the context manager sets `outcome`."""
-
-    file: ResultsFile
-    since: float = field(default_factory=time.perf_counter)
-    outcome: str = "interrupted"
-
-
-@contextmanager
-def session(resolved: ResolvedExperiment, path: str | os.PathLike[str]) -> Iterator[Session]:
-    """Start a run in its results file, and always record how it ended."""
-    current = Session(ResultsFile(path))
-    file = current.file
+    if ray is not None:
+        if measure:
+            raise OptionError("answers are measured in this process, got measure and ray; remove one of them", ray)
+        with on_ray(resolved, ray) as there:
+            return run(there, path, retry_failed=retry_failed, on_progress=on_progress)
+    name = resolved.experiment.name
+    file = ResultsFile(path)
     if resolved.unscored is not None:
         raise ExperimentError(resolved.unscored, resolved.experiment.metrics)
-    described = resolved.described()
-    file.begin(resolved.experiment.name, described, resolved.cell_records, resolved.question_records, versions())
+    file.begin(name, resolved.described(), resolved.cell_records, resolved.question_records, _versions())
+    outcome = "interrupted"
     try:
-        yield current
+        ledger = Ledger(resolved.experiment, resolved.experiment.limits, file.spent(name))
+        state = RunState([*resolved.items()], file.done(name), retry_failed=retry_failed)
+        outcome = _work(resolved, file, ledger, state, measure=measure, on_progress=on_progress)
     except Exception as error:
-        current.outcome = named_error(error)
+        outcome = named_error(error)
         raise
     finally:
         # If the file cannot be written, for example on a full disk, the first failed write has raised the error.
         with suppress(ResultsFileError):
-            file.end(current.outcome)
+            file.end(outcome)
         file.close()
+    return state.report(ledger.spent, outcome)
 
 
 def _work(
     resolved: ResolvedExperiment,
-    current: Session,
+    file: ResultsFile,
     ledger: Ledger,
     state: RunState,
     *,
     measure: bool,
     on_progress: ProgressCallback | None,
-    prepare: Prepare | None,
-) -> None:
-    """Process the waiting items."""
+) -> str:
+    """Process the waiting items; return the outcome."""
+    if not state.waiting:
+        return "complete"
     last_report = time.monotonic()
 
     def report(*, now: bool = False) -> None:
         nonlocal last_report
         if on_progress is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
-            on_progress(state.report(ledger.spent, current.since, engine.stopped or "", caller.running))
+            on_progress(state.report(ledger.spent, engine.stopped or "", engine.running))
             last_report = time.monotonic()
 
-    file = current.file
-    library = MeasuredLibrary(resolved, file) if measure else Library(resolved, file)
-    caller = ModelCaller(resolved, file, tell=report)
-    measured = library.measured if isinstance(library, MeasuredLibrary) else None
-    engine = Engine(resolved, library, caller, file, ledger, measured=measured)
+    library = Library(resolved, file, measures=measure)
     recorder = Recorder(resolved, library, file)
-    try:
-        with _stopped_by_signals(engine, resolved.stop):
-            if prepare is not None:
-                prepare(library, state)
-            # A measurement cannot be rebuilt from stored replies, so each is written at once.
-            for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
-                records = recorder.records(outcomes)
-                file.put_answers(records)
-                state.add(records)
-                report(now=True)
-    finally:
-        resolved.stop.set()
-        caller.close()
-        library.close()
-    current.outcome = engine.stopped or "complete"
+    with closing(Engine(resolved, library, file, ledger, report)) as engine, _stopped_by_signals(engine):
+        # A measurement cannot be rebuilt from stored replies, so each is written at once.
+        for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
+            records = recorder.records(outcomes)
+            file.put_answers(records)
+            state.add(records)
+            report(now=True)
+    return engine.stopped or "complete"
 
 
 @contextmanager
-def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]:
+def _stopped_by_signals(engine: Engine) -> Iterator[None]:
     """Stop the engine cleanly on Ctrl-C or SIGTERM; a second signal raises KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -190,7 +241,6 @@ def _stopped_by_signals(engine: Engine, stop: threading.Event) -> Iterator[None]
         if engine.stopped is not None:
             raise KeyboardInterrupt
         engine.stop("interrupted")
-        stop.set()
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -214,3 +264,16 @@ def _batches(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
             yield batch
             batch, characters, since = [], 0, time.monotonic()
     yield batch
+
+
+def _versions() -> dict[str, str]:
+    """The package versions and system of this process, and the CPU cores that it may use."""
+    found = {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": f"{usable_cores():g}",
+    }
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

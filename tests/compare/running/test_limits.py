@@ -1,11 +1,11 @@
 import pytest
 
 from oprag.compare.db.records import Spent
-from oprag.compare.running.ledger import Ledger
+from oprag.compare.running.calls import Ledger, Made, PendingCall
 from oprag.compare.running.run import run
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import ExperimentError
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.model_calls import Completion, Prompt, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
@@ -49,15 +49,16 @@ def test_a_limit_of_money_needs_prices():
 
 
 def test_what_is_reserved_comes_back():
-    ledger = Ledger(Limits(calls=10, tokens=1_000), Spent(1, 100))
-    call = Spent(1, 400)
-    assert ledger.refusal(call) is None
-    ledger.reserve(call)
-    ledger.reserve(call)
-    assert "1,000 tokens" in (ledger.refusal(call) or "")
-    ledger.settle(call, Spent(1, 50))
-    assert ledger.refusal(call) is None
-    ledger.settle(call, Spent(1, 50))
+    ledger = Ledger(experiment(RecordingModel()), Limits(calls=10, tokens=1_000), Spent(1, 100))
+    call = PendingCall("key", "m", Prompt((), "answer"), Spent(1, 400))
+    made = Made(call, Completion("yes", usage=Usage(40, 10)))
+    assert ledger.refusal(call.at_most) is None
+    ledger.reserve(call.at_most)
+    ledger.reserve(call.at_most)
+    assert "1,000 tokens" in (ledger.refusal(call.at_most) or "")
+    ledger.settle(made)
+    assert ledger.refusal(call.at_most) is None
+    ledger.settle(made)
     assert ledger.spent == Spent(3, 200)
 
 
