@@ -39,7 +39,7 @@ def test_a_document_its_questions_and_a_model(folder):
         "book.txt", "--questions", "asked.jsonl", "--budgets", "20,60,150,300,900", "--model", MODEL, "--seeds", 1
     )
     assert result.exit_code == 0, result.output
-    assert "source: sweet spot at token_budget=" in result.stdout
+    assert "source: sweet spot: token_budget=" in result.stdout
     assert "chosen: order=source, token_budget=" in result.stdout
     assert "minus source" in result.stdout
     assert "Does source order help here? " in result.stdout
@@ -75,7 +75,7 @@ def test_without_a_model_the_contexts_are_scored(folder):
     assert told["metric"] == "evidence_coverage"
     assert [row["values"]["token_budget"] for row in told["settings"]] == [20, 60]
     assert {row["values"]["order"] for row in told["settings"]} == {"rank"}
-    assert told["curves"][0]["conclusion"].startswith("sweet spot at token_budget=60")
+    assert told["curves"][0]["conclusion"].startswith("sweet spot: token_budget=60")
     assert told["profile"]["context"]["order"] == "rank"
     plain = sweep("book.txt", "--questions", "asked.jsonl", "--budgets", "20,60", "--orders", "rank")
     assert "run a sweep with --model" in plain.stdout
@@ -291,7 +291,6 @@ def test_budgets_beyond_the_document_are_no_points(folder):
     told = json.loads(result.stdout)
     for curve in told["curves"]:
         assert [point["value"] for point in curve["points"]] == [60, 2048]
-        assert curve["conclusion"].endswith(" already reads everything, so no larger value can score higher")
     (remark,) = told["remarks"]
     assert remark.startswith(
         "token_budget=4096, 8192 (source, rank) is not another point of the curve: it has the same contexts as token_"

@@ -198,7 +198,10 @@ def _check_gate(profile: str | None, against: str | None, *read: Path) -> None:
 
 def _write_profile(results: Results, report: RunReport, metric: str | None, profile: str | None) -> None:
     if profile is not None and report.complete:
-        write_profile(results.profile(metric), profile)
+        metric = results.ranking_metric(metric)
+        setting = results.deployed(metric)
+        about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
+        write_profile(setting.profile(about), profile)
         print_status(f"Profile: {profile}")
 
 

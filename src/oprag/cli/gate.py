@@ -45,7 +45,7 @@ def passes(results: Results, minima: Sequence[tuple[str, float]], against: str |
         against: An earlier results file with the same experiment.
         metric: The metric of the comparison; by default that of the results.
     """
-    from oprag.compare.analysis.against import changes_since
+    from oprag.compare.analysis.differences import changes_since
     from oprag.compare.analysis.wording import named
     from oprag.compare.results import Results
 
@@ -62,8 +62,9 @@ def passes(results: Results, minima: Sequence[tuple[str, float]], against: str |
         name = results.ranking_metric(metric)
         old = Results.open(Path(against), results.experiment)
         for one in changes_since(results.matrix, old.matrix, name):
-            well &= not one.worse
-            verdict = "worse" if one.worse else "not significantly worse"
+            worse = one.difference.significantly_lower
+            well &= not worse
+            verdict = "worse" if worse else "not significantly worse"
             where = named(one.setting.values, results.axes) or "the only setting"
             print_status(f"{name} of {where}: {one.difference.describe()} since {against}: {verdict}")
     return well

@@ -10,14 +10,14 @@ from typing import Any
 from rich.table import Table as RichTable
 
 from oprag.cli.console import console
-from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.differences import SettingDifference, single_baselines
 from oprag.compare.analysis.summary import COUNTED, MANY, SettingSummary, ranked
 from oprag.compare.analysis.verdicts import Verdict
 from oprag.compare.analysis.wording import counted, difference_text, named
 from oprag.compare.report.page import Heading, Section, Table, Text
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import FEW_UNITS
+from oprag.compare.stats import FEW_UNITS
 from oprag.masking import safe
 
 __all__ = [
@@ -60,7 +60,7 @@ def difference_as_json(pair: SettingDifference) -> dict[str, Any]:
 
 def curve_as_json(curve: Curve) -> dict[str, Any]:
     """Convert a curve and its conclusion to JSON values."""
-    plain = ("axis", "metric", "values", "comparisons", "unscored", "exhausted")
+    plain = ("axis", "metric", "values", "comparisons", "unscored")
     return {
         **{name: getattr(curve, name) for name in plain},
         "points": [

@@ -8,9 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from oprag.compare.analysis.best import choose_economical
-from oprag.compare.analysis.curves import Curve
-from oprag.compare.analysis.profiles import profile_of, retrieval_of
+from oprag.compare.analysis.best import Curve, choose_economical
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.results import Results
@@ -91,12 +89,9 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
             raise ExperimentError(_no_budget_fits(path, experiment), metric)
         raise ExperimentError(f"the sweep has no answer with a score of {metric}", metric)
     on_curves = results.select(tried[number] for number in points)
-    curves = [
-        replace(curve, exhausted=_is_whole(contexts[points[curve.points[-1].setting.number]]))
-        for curve in on_curves.curves("token_budget", metric)
-    ]
+    curves = on_curves.curves("token_budget", metric)
     scored = [one for one in on_curves.settings if metric in one.scores]
-    chosen, reason = choose_economical(scored, metric, axes=("order", "continuity", "token_budget"))
+    chosen, reason = choose_economical(scored, metric)
     conclusions = _conclusions(curves)
     about = {
         "metric": metric,
@@ -104,7 +99,6 @@ def read_sweep(path: str | os.PathLike[str], experiment: str, metric: str) -> Sw
         "questions": chosen.scores[metric].n,
         "chosen": reason,
         "curves": [f"{', '.join(orders)}: {text}" for orders, text in conclusions.items()],
-        "retrieval": retrieval_of(chosen),
     }
     depths = [one.depth for one in contexts[points[chosen.number]].values()]
     return Sweep(
@@ -143,9 +137,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
     """The contexts of each setting."""
     found: list[dict[Hashable, _ContextSize]] = [{} for _ in settings]
     numbers = {
-        setting.matrix.cells[cell].key: number
-        for number, setting in enumerate(settings)
-        for cell in setting.setting.cells
+        setting.matrix.cells[cell].key: number for number, setting in enumerate(settings) for cell in setting.rows
     }
     if numbers:
         with ResultsReader(path, settings[0].matrix.experiment) as reader:
@@ -161,7 +153,7 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
 
 def _is_impossible(setting: SettingSummary) -> bool:
     """Whether questions failed, and all failures are because no chunk fits the budget."""
-    return {*setting.matrix.errors[list(setting.setting.cells)].flat} - {None} == {_NO_ROOM}
+    return set(setting.errors) == {_NO_ROOM}
 
 
 def _is_whole(contexts: _Contexts) -> bool:
@@ -268,10 +260,10 @@ def _profile_of(setting: SettingSummary, depth: int, about: Mapping[str, Any]) -
     """The profile of a setting whose questions needed at most `depth` candidates."""
     if setting.values.get("continuity"):
         # What is kept depends on all candidates.
-        return profile_of(setting, about)
+        return setting.profile(about)
     k, limit = int(depth * (1 + _MARGIN) + 1), _limit_of(setting)
     # At most as many as in the sweep, whose candidates may not have filled the budget.
-    return profile_of(setting, about, k=k if limit is None else min(k, limit))
+    return setting.profile(about, k=k if limit is None else min(k, limit))
 
 
 def _limit_of(setting: SettingSummary) -> int | None:
