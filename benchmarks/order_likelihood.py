@@ -27,8 +27,7 @@ from benchmarks.data_sets import rows_of
 from benchmarks.machine import machine
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag import Chunk, ContextOptions, DocumentIndex, LocalEmbedder, build_context
-from oprag.compare.stats.difference import Difference, paired_difference
-from oprag.compare.stats.summary import Summary, summarise
+from oprag.compare.stats import Difference, Summary, paired_difference, summarise
 from oprag.options import Order
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "order_likelihood.md"

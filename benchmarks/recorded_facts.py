@@ -248,7 +248,8 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
         curve["best"] = best and points[str(best)]
         curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
         curve["highest"] = points[str(curve["highest"])]
-        behind = [(one, points[str(one["baseline"][curve["axis"]])]) for one in curve.pop("others")]
+        others = {str(one["baseline"][curve["axis"]]): one for one in curve.pop("others")}
+        behind = [(others[value], point) for value, point in points.items() if value in others]
         higher = (one["difference"]["significant"] and one["difference"]["low"] > 0 for one, _ in behind)
         pairs = [{**_as_pair(one), "point": point} for one, point in behind]
         kept = ("difference", "adjusted_p", "point")

@@ -79,32 +79,9 @@ def test_other_text_and_numbers_stay_as_they_are(tmp_path, text):
 def test_any_text_comes_back(tmp_path_factory, text):
     # A hostile text can neither leave its cell nor its row, and is what it was but for the apostrophe.
     found = csv_of(tmp_path_factory.getbasetemp(), text)
-    stored = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    stored = text.encode(errors="replace").decode()
     assert found in (stored, f"'{stored}")
     assert not found.lstrip().startswith(("=", "@"))
-
-
-def test_values_of_several_kinds_are_texts():
-    pytest.importorskip("pandas")
-    rows: list[dict[str, Any]] = [
-        {"a": 1, "b": "x"},
-        {"a": 2.5, "b": ["y", "z"]},
-        {"a": None, "b": None},
-        {"a": 3, "b": {"c": 1}},
-    ]
-    frame = data_frame(["a", "b"], rows)
-    assert frame["a"].dropna().tolist() == [1.0, 2.5, 3.0]
-    assert frame["b"].dropna().tolist() == ["x", '["y", "z"]', '{"c": 1}']
-
-
-def test_a_frame_keeps_whole_numbers_whole():
-    pytest.importorskip("pandas")
-    frame = data_frame(COLUMNS, ROWS)
-    assert list(frame.columns) == list(COLUMNS)
-    assert str(frame["k"].dtype) == "Int64"
-    assert frame["k"].dropna().tolist() == [8]
-    assert frame["flag"].dtype == bool
-    assert frame["names"].tolist() == [["ä", "b"], []]
 
 
 def test_no_rows_are_a_table_without_rows(tmp_path):

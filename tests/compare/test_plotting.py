@@ -8,11 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from oprag.compare import compare
 from oprag.compare.analysis.wording import difference_text
-from oprag.compare.plotting import plot_differences, svg_of
+from oprag.compare.plotting import plot_curves, plot_differences, plot_pareto, svg_of
 from oprag.errors import MissingExtraError, OptionError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.analysis.test_curves import KS, PEAK, curve
+from tests.compare.helpers import experiment
 
 mpl: Any = pytest.importorskip("matplotlib")
 
@@ -47,14 +49,11 @@ def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
 
 
 def test_scores_over_the_tokens_of_the_context(tmp_path):
-    from oprag.compare import compare
-    from tests.compare.helpers import experiment
-
     grid = {"method": "context_only", "k": [1, 2, 4], "order": ["source", "rank"], "chunk_size": 32}
     run = compare(experiment(None, grid=grid), tmp_path / "r.db")
-    lines = lines_of(run.plot(metric="evidence_coverage", x="context_tokens"))
-    (label,) = [label for label in lines if "rank" in label]
-    assert list(lines[label].get_xdata()) == run.where(order="rank")["context_tokens"]
+    curves = run.curves("k", "evidence_coverage")
+    lines = lines_of(plot_curves(curves, ["source", "rank"], x="context_tokens"))
+    assert list(lines["rank (flat)"].get_xdata()) == run.where(order="rank")["context_tokens"]
     (tmp_path / "curve.svg").write_bytes(b"")
     run.plot(metric="evidence_coverage").savefig(tmp_path / "curve.svg")
     assert "<svg" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
@@ -79,15 +78,12 @@ def test_none_has_its_place_where_curves_begin_elsewhere():
 
 
 def test_scores_against_costs_with_the_front():
-    cells = [
-        made({"a": score}, tokens=tokens, k=tokens, order=order)
-        for score, tokens, order in ((0.1, 10, "source"), (0.3, 20, "rank"), (0.2, 30, "source"), (0.9, 50, "rank"))
-    ]
-    figure = frame(*cells, made({"a": 0.05}, tokens=5, method="closed_book")).plot("pareto")
-    lines = lines_of(figure)
-    assert set(lines) == {"order=source", "order=rank", "without order", "Pareto front"}
+    scores, costs = [0.1, 0.3, 0.2, 0.9, 0.05], [13, 23, 33, 53, 8]
+    groups = ["source", "rank", "source", "rank", "none"]
+    lines = lines_of(plot_pareto(scores, costs, groups, metric="token_f1", cost="tokens"))
+    assert set(lines) == {*groups, "Pareto front"}
     assert list(lines["Pareto front"].get_xdata()) == [8, 13, 23, 53]
-    assert list(lines["order=source"].get_ydata()) == [0.1, 0.2]
+    assert list(lines["source"].get_ydata()) == [0.1, 0.2]
 
 
 def test_a_legend_stands_below_and_takes_no_room_from_the_curves():
@@ -152,12 +148,8 @@ def test_svg_has_no_styles_and_names_as_text():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"kind": "bars"}, "kind must be one of curve, pareto"),
-        ({"x": "order"}, "not numbers"),
+        ({"axis": "order"}, "not numbers"),
         ({"metric": "inverted_pairs"}, "cannot rank settings"),
-        ({"kind": "pareto", "cost": "price"}, "cost must be"),
-        ({"kind": "pareto", "x": "k"}, 'x=\'k\' requires kind="curve", got kind="pareto"; remove x'),
-        ({"kind": "curve", "cost": "tokens"}, 'cost=\'tokens\' requires kind="pareto", got kind="curve"; remove cost'),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options, message):
@@ -167,7 +159,7 @@ def test_what_cannot_be_drawn_is_refused(options, message):
 
 def test_without_an_axis_of_numbers_there_is_no_curve():
     scores = {"a": 0.1, "b": 0.3}
-    with pytest.raises(OptionError, match="axes with several values: order"):
+    with pytest.raises(OptionError, match="varying axes: order"):
         frame(made(scores), made(scores, order="rank")).plot()
 
 

@@ -245,7 +245,7 @@ def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
         results = compare(sweep_experiment(data.sample(6), grid=grid, name=chosen), tmp_path / "sweep.db")
         values = results.deployed().values
         assert (values["order"], values["token_budget"]) == (chosen, 900)
-        assert results.profile().context["order"] == chosen
+        assert results.deployed().profile().context["order"] == chosen
 
 
 def test_where_a_model_answers_its_tokens_are_counted(data, tmp_path):
@@ -265,7 +265,7 @@ def count_characters(text: str) -> int:
 
 def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(data, tmp_path):
     experiment = sweep_experiment(data.sample(3), grid={"token_budget": 400}, count_tokens=count_characters)
-    profile = compare(experiment, tmp_path / "sweep.db").profile()
+    profile = compare(experiment, tmp_path / "sweep.db").deployed().profile()
     assert "count_tokens" not in profile.context
     assert "test_sweep:count_characters, which cannot be stored in a profile" in profile.about["count_tokens"]
 
@@ -276,4 +276,4 @@ def test_continuity_is_swept_beside_orders(data, tmp_path):
     results = Results.open(tmp_path / "sweep.db")
     assert len(results.curves("token_budget")) == 4
     assert "Does continuity matter?" in {one.question for one in results.verdicts()}
-    assert results.profile().context.get("continuity", 0.0) == results.deployed().values["continuity"]
+    assert results.deployed().profile().context.get("continuity", 0.0) == results.deployed().values["continuity"]

@@ -242,7 +242,7 @@ def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[
 
 def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[bool]:
     """Print how each setting compares with an earlier results file, and yield whether it is not worse."""
-    from oprag.compare.analysis.against import changes_since
+    from oprag.compare.analysis.differences import changes_since
     from oprag.compare.results import Results
 
     if against is None:
@@ -250,7 +250,8 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
     name = results.ranking_metric(metric)
     old = Results.open(against, results.experiment)
     for one in changes_since(results.matrix, old.matrix, name):
-        verdict = "worse" if one.worse else "not significantly worse"
+        worse = one.difference.significantly_lower
+        verdict = "worse" if worse else "not significantly worse"
         change = f"{one.difference.describe()} since {against}: {verdict}"
         print_status(f"{name} of {results.label(one.setting)}: {change}")
-        yield not one.worse
+        yield not worse

@@ -218,7 +218,10 @@ def finish(
         )
     _print_next_steps(report, results)
     if profile is not None and report.complete:
-        write_profile(results.profile(metric), profile)
+        metric = results.ranking_metric(metric)
+        setting = results.deployed(metric)
+        about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
+        write_profile(setting.profile(about), profile)
         print_status(f"Profile: {profile}")
     elif profile is not None:
         print_status("No profile was written, because some questions have no answer yet.", "yellow")

@@ -33,7 +33,7 @@ __all__ = [
 
 # No submodule may share a name with these: importing it would replace the public name.
 _PLACES = {
-    "Curve": "oprag.compare.analysis.curves",
+    "Curve": "oprag.compare.analysis.best",
     "DataSet": "oprag.compare.data.data_set",
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data.data_set",
@@ -60,7 +60,7 @@ _PLACES = {
 }
 
 if TYPE_CHECKING:
-    from oprag.compare.analysis.curves import Curve
+    from oprag.compare.analysis.best import Curve
     from oprag.compare.analysis.differences import SettingDifference
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question

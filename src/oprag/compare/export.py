@@ -1,4 +1,4 @@
-"""Export of rows as CSV and pandas data frames."""
+"""Results as rows, and these as CSV and pandas data frames."""
 
 from __future__ import annotations
 
@@ -7,30 +7,38 @@ import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.db.text import storable
+import numpy as np
+
+from oprag.compare.analysis.matrix import ResultMatrix
+from oprag.compare.analysis.settings import varying_axes
+from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.spec.axes import AVERAGED, axes
 from oprag.errors import MissingExtraError
 from oprag.files.writing import FileKind, replacing_target
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CSV", "data_frame", "write_csv"]
+__all__ = ["CSV", "answer_columns", "answer_rows", "axis_columns", "data_frame", "setting_rows", "write_csv"]
+
+_ALWAYS = ("method", "order", "k", "data", "model", "embedder")
+_QUESTION = ("question_id", "question", "gold_answers", "documents")
+_STORED = ("error", "message", "route", "calls", "input_tokens", "output_tokens", "cached_tokens")
+_CONTEXT = ("estimated", "embedded_tokens", "context_tokens", "context_chunks")
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-
-_NUMBERS = {int, float, bool, type(None)}
-
 # Columns of every table with one row per setting, or one row per answer; others depend on the axes and metrics.
 _REQUIRED_COLUMNS = ({"asked", "answered", "failed", "tokens"}, {"question_id", "gold_answers", "status", "tokens"})
 _HEAD = 1 << 16  # bytes read to find the column names
 
-Rows = Iterable[Mapping[str, Any]]
+Row = Mapping[str, Any]
 
 
 def _is_csv(path: Path) -> bool:
@@ -47,8 +55,94 @@ CSV = FileKind("a CSV table of oprag", _is_csv)
 """Files written by `write_csv`."""
 
 
+def axis_columns(settings: Sequence[SettingSummary]) -> list[str]:
+    """Axes in which settings differ, then constant axes that are always listed or differ from their default."""
+    differ, same = varying_axes(settings)
+    known = axes()
+    return [*differ, *(name for name, value in same.items() if name in _ALWAYS or value != known[name].default)]
+
+
+def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per setting, all with the same columns; `names` are the axis columns."""
+    metrics = list(dict.fromkeys(name for one in settings for name in one.scores))
+    costs = [*COUNTS, "tokens", *(["money"] if any("money" in one.per_answer for one in settings) else [])]
+    is_measured = any(one.measured for one in settings)
+    rows: list[dict[str, Any]] = []
+    for one in settings:
+        row: dict[str, Any] = {name: one.values.get(name) for name in names}
+        for metric in metrics:
+            summary = one.scores.get(metric)
+            row[metric] = summary and summary.mean
+            row |= {f"{metric}_{end}": summary and getattr(summary, end) for end in ("low", "high", "median")}
+            row |= {f"{metric}_sd": summary and summary.standard_deviation, f"{metric}_n": summary.n if summary else 0}
+        row |= {name: getattr(one, name) for name in ("cells", "asked", "answered", *PROBLEMS)}
+        row |= {name: one.cost(name) for name in costs}
+        if is_measured:
+            row["measured"] = one.measured
+            for name in MEASURED:
+                taken = one.measurements.get(name)
+                row[name] = taken and taken.mean
+                row |= {f"{name}_median": taken and taken.median, f"{name}_sd": taken and taken.standard_deviation}
+        rows.append(row)
+    return rows
+
+
+def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
+    """Columns of the answer rows; `names` are the axis columns."""
+    stored = ("status", "answer", "error", "message", "notes", *_STORED[2:], "tokens", *_CONTEXT)
+    scores = (*matrix.metrics, *(MEASURED if "seconds" in matrix.values else ()))
+    return [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names, *stored, *scores]
+
+
+def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """One row per answer or failure, cell by cell in grid order; the file stays open until the last row.
+
+    Raises:
+        ResultsFileError: The file is missing, corrupt, or not a results file.
+    """
+    columns = answer_columns(matrix, names)
+    effective = {row: setting.values for setting in matrix.settings for row in setting.rows}
+    column_of = {question.key: column for column, question in enumerate(matrix.questions)}
+    with ResultsReader(path, matrix.experiment) as reader:
+        places = {cell.key: place for place, cell in enumerate(reader.cells)}
+        for row, cell in enumerate(matrix.cells):
+            for answer in reader.answers([places[cell.key]], longest=None):
+                question = reader.questions[answer.question]
+                if (column := column_of.get(question.key)) is None:
+                    continue
+                known = {
+                    **{name: getattr(answer, name) for name in (*_STORED, *_CONTEXT)},
+                    "question_id": question.name,
+                    "question": question.question,
+                    "gold_answers": question.answers,
+                    "documents": question.documents,
+                    "status": "failed" if answer.failed else "answered",
+                    "answer": None if answer.failed else answer.text,
+                    "notes": [*answer.notes],
+                    "tokens": answer.input_tokens + answer.output_tokens,
+                    **matrix.fields[column],
+                    **{name: effective[row].get(name) for name in names},
+                    **{name: _averaged_value(cell.values, name) for name in AVERAGED},
+                }
+                for name in (*matrix.metrics, *MEASURED):
+                    if name in matrix.values and not np.isnan(value := matrix.values[name][row, column]):
+                        known[name] = float(value)
+                yield {name: known.get(name) for name in columns}
+
+
+def _averaged(matrix: ResultMatrix) -> list[str]:
+    """Those of the seed and the repeat in which cells differ."""
+    return [
+        name for name in AVERAGED if len({_averaged_value(cell.values, name) for cell in matrix.cells} - {None}) > 1
+    ]
+
+
+def _averaged_value(values: Mapping[str, Any], name: str) -> Any:
+    return None if name == "seed" and values["order"] != "random" else values[name]
+
+
 def write_csv(
-    path: str | os.PathLike[str], columns: Sequence[str], rows: Rows, *, spreadsheet_safe: bool = True
+    path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Row], *, spreadsheet_safe: bool = True
 ) -> None:
     """Write a comma-separated CSV file in UTF-8, atomically; an existing file is replaced.
 
@@ -65,7 +159,7 @@ def write_csv(
         OptionError: The file cannot be written.
     """
     with replacing_target(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)
         # With "\r\n" (RFC 4180) the writer quotes texts that contain "\r" or "\n"; with "\n" it would not quote "\r".
         writer = csv.writer(text, lineterminator="\r\n")
         # Column names can come from fields of the data, so they are escaped like any other text.
@@ -74,13 +168,16 @@ def write_csv(
         text.detach()
 
 
-def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] = ()) -> pd.DataFrame:
-    """Make a pandas data frame. Integer columns with missing values have the dtype `Int64`.
+def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
+    if isinstance(value, list | tuple):
+        value = json.dumps(value, ensure_ascii=False)
+    if spreadsheet_safe and isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
 
-    Args:
-        columns: The column names.
-        rows: The rows.
-        numbers: Names of the numeric columns; needed for columns without any value.
+
+def data_frame(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
+    """Make a pandas data frame.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -89,52 +186,4 @@ def data_frame(columns: Sequence[str], rows: Rows, *, numbers: Collection[str] =
         import pandas as pd
     except ImportError as error:
         raise MissingExtraError("A data frame", "analysis") from error
-    made: dict[str, Any] = {}
-    for name, values in _columns(columns, rows).items():
-        kinds = {type(value) for value in values}
-        if kinds == {int, type(None)}:
-            made[name] = pd.array(values, dtype="Int64")
-        elif name in numbers and kinds == {type(None)}:
-            made[name] = pd.array(values, dtype="Float64")
-        else:
-            made[name] = values
-    return pd.DataFrame(made, columns=list(columns))
-
-
-def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
-    value = _plain(value)
-    if type(value) is list:
-        value = json.dumps(value, ensure_ascii=False)
-    if type(value) is str and spreadsheet_safe and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
-
-
-def _columns(columns: Sequence[str], rows: Rows) -> dict[str, list[Any]]:
-    """The values of each column; all have the same type or are None."""
-    found: dict[str, list[Any]] = {name: [] for name in columns}
-    for row in rows:
-        for name, values in found.items():
-            values.append(_plain(row.get(name)))
-    return {name: _of_one_kind(values) for name, values in found.items()}
-
-
-def _of_one_kind(values: list[Any]) -> list[Any]:
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds == {int, float}:
-        return [None if value is None else float(value) for value in values]
-    if len(kinds) > 1:
-        return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
-    return values
-
-
-def _plain(value: Any) -> Any:
-    """A value that is a string, a number, a list of strings or None; other values as JSON."""
-    kind = type(value)
-    if kind is str:
-        return value if value.isascii() else storable(value)
-    if kind in _NUMBERS:
-        return value
-    if kind in (list, tuple) and all(type(one) is str for one in value):
-        return [_plain(one) for one in value]
-    return storable(json.dumps(value, ensure_ascii=False, default=str))
+    return pd.DataFrame(list(rows), columns=list(columns))

@@ -12,11 +12,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from oprag.compare.analysis.best import pareto_front
-from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.best import Curve, pareto_front
 from oprag.compare.analysis.settings import axis_rank
 from oprag.compare.analysis.wording import difference_text, printable
-from oprag.compare.stats.difference import Difference
+from oprag.compare.stats import Difference
 from oprag.errors import MissingExtraError
 from oprag.text_table import visible
 

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from oprag.compare.analysis.best import Best, best_of, choose_economical, pareto_front
-from oprag.compare.analysis.curves import Curve, curves_of
-from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, axis_pairs, family_of
-from oprag.compare.analysis.matrix import COSTS, NOT_ASKED, BoolArray, ResultMatrix, read_matrix
-from oprag.compare.analysis.profiles import profile_of, retrieval_of
-from oprag.compare.analysis.rows import (
-    TEXTS,
-    answer_columns,
-    answer_rows,
-    axis_columns,
-    setting_rows,
-)
-from oprag.compare.analysis.settings import ORDERED_AXES, asks_model, check_ordered, varying_axes
-from oprag.compare.analysis.slices import Slice, slices_of
-from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
+from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of, pareto_front
+from oprag.compare.analysis.differences import SettingDifference, axis_pairs
+from oprag.compare.analysis.effects import Slice, slices_of
+from oprag.compare.analysis.matrix import BoolArray, ResultMatrix, matrix_of
+from oprag.compare.analysis.settings import ORDERED_AXES, by_data, varying_axes
+from oprag.compare.analysis.summary import COSTS, PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.analysis.wording import assignments, name_of, printable
-from oprag.compare.export import CSV, data_frame, write_csv
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.export import CSV, answer_columns, answer_rows, axis_columns, data_frame, setting_rows, write_csv
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
 from oprag.compare.spec.axes import axes, check_axis
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.stats.resampling import RESAMPLES
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
-from oprag.options import check_choice, check_count, check_names
+from oprag.options import check_choice, check_names
 from oprag.text_table import html_table, table
 
 if TYPE_CHECKING:
@@ -45,16 +34,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from oprag.compare.running.run import ProgressCallback, RunReport
-    from oprag.profile import Profile
 
 __all__ = ["File", "Results", "compare"]
 
 File = str | os.PathLike[str]
 
-_MAX_SHOWN = 60
-"""Maximum number of settings in a printed table."""
-_MAX_LISTED = 8
-"""Maximum number of values in a message."""
+_MAX_SHOWN, _MAX_LISTED = 60, 8  # settings in a printed table, values in a message
 
 
 def compare(
@@ -95,7 +80,9 @@ def compare(
             path,
         )
     report = run(experiment, path, retry_failed=retry_failed, measure=measure, on_progress=on_progress)
-    return Results(read_matrix(path, experiment.name), path, run=report)
+    results = Results.open(path, experiment.name)
+    results.run = report
+    return results
 
 
 class Results(Sequence[Mapping[str, Any]]):
@@ -123,48 +110,38 @@ class Results(Sequence[Mapping[str, Any]]):
         matrix: The scores and costs of each question in each cell.
         path: The results file.
         run: The report of the run that produced these results; None for results read from a file.
+        settings: A summary of each setting.
+        axes: The axes in which settings differ.
+        axis_columns: The axes that are columns of the table.
     """
 
     def __init__(self, matrix: ResultMatrix, path: File, *, run: RunReport | None = None) -> None:
         self.matrix = matrix
         self.path = Path(path)
         self.run = run
-        self._families: dict[str, ComparisonFamily] = {}
+        self.settings = matrix.settings
+        self.axes = tuple(varying_axes(matrix.settings)[0])
+        self.axis_columns = tuple(axis_columns(matrix.settings))
 
     @classmethod
-    def open(
-        cls, path: File, experiment: str | None = None, *, confidence: float = 0.95, resamples: int = RESAMPLES
-    ) -> Results:
+    def open(cls, path: File, experiment: str | None = None) -> Results:
         """Read the results of an experiment from a file.
 
         Args:
             path: The results file.
             experiment: The name of the experiment; only required if the file contains several.
-            confidence: Confidence level of the intervals, between 0 and 1.
-            resamples: Number of resamples for intervals and p-values.
 
         Raises:
             ExperimentError: The file does not contain the experiment, or contains several and `experiment` is missing.
             ResultsFileError: The file is missing, corrupt or not a results file.
-            OptionError: The confidence or the number of resamples is invalid.
         """
-        _check_resampling(confidence, resamples)
-        return cls(replace(read_matrix(path, experiment), confidence=confidence, resamples=resamples), path)
+        with ResultsReader(path, experiment) as reader:
+            return cls(matrix_of(reader), path)
 
     @property
     def experiment(self) -> str:
         """The name of the experiment."""
         return self.matrix.experiment
-
-    @cached_property
-    def settings(self) -> tuple[SettingSummary, ...]:
-        """A summary of each setting."""
-        return tuple(SettingSummary(self.matrix, one.number) for one in self.matrix.settings)
-
-    @cached_property
-    def axis_columns(self) -> tuple[str, ...]:
-        """The axes that are columns of the table."""
-        return tuple(axis_columns(self.settings))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -188,48 +165,32 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: No such metric has scores.
         """
-        if self.ranking_metrics:
-            if tuple(self.matrix.described.get("metrics", ())) == DEFAULT_METRICS:
-                usual = usual_metric(self.matrix.questions, answered=any(map(asks_model, self.settings)))
-                if usual in self.ranking_metrics:
-                    return usual
-            return self.ranking_metrics[0]
-        others = f"only {', '.join(self.metrics)}" if self.metrics else "no metric has scores yet"
-        raise OptionError(
-            f"no metric for which higher is better has scores, {others}; add one, such as token_f1, to the experiment",
-            self.metrics,
-        )
+        if not self.ranking_metrics:
+            others = f"only {', '.join(self.metrics)}" if self.metrics else "no metric has scores yet"
+            problem = f"no metric for which higher is better has scores, {others}; add one, such as token_f1"
+            raise OptionError(f"{problem}, to the experiment", self.metrics)
+        if tuple(self.matrix.described.get("metrics", ())) == DEFAULT_METRICS:
+            usual = usual_metric(self.matrix.questions, answered=any(one.asks_model for one in self.settings))
+            if usual in self.ranking_metrics:
+                return usual
+        return self.ranking_metrics[0]
 
-    def ranking_metric(self, metric: str | None = None) -> str:
+    def ranking_metric(self, metric: str | None = None, *, scored: bool = True) -> str:
         """The metric, or the default one, after checking that settings can be ranked by it.
 
         Args:
             metric: The metric; by default `Results.metric`.
+            scored: Whether it must have scores.
 
         Raises:
-            OptionError: The metric has no scores, or higher is not better for it.
+            OptionError: The metric is unknown or has no scores, or higher is not better for it.
         """
-        metric = self._check_rankable(self.metric if metric is None else metric)
-        if metric not in self.metrics:
-            scored = ", ".join(self.metrics) or "none"
-            raise OptionError(f"no scores of {metric!r}; metrics with scores: {scored}", metric)
+        metric = self.metric if metric is None else metric
+        check_better(metric, self.matrix.described)
+        if metric not in self.metrics and (scored or metric not in METRICS):
+            what = "no scores of" if metric in METRICS else "unknown metric"
+            raise OptionError(f"{what} {metric!r}; metrics with scores: {', '.join(self.metrics) or 'none'}", metric)
         return metric
-
-    @cached_property
-    def axes(self) -> tuple[str, ...]:
-        """The axes in which settings differ."""
-        return tuple(varying_axes(self.settings)[0])
-
-    @cached_property
-    def _axes_of_methods(self) -> dict[Any, tuple[str, ...]]:
-        """For each method, the varying axes in which settings of this method differ."""
-        found: dict[Any, list[SettingSummary]] = {}
-        for one in self.settings:
-            found.setdefault(one.values.get("method"), []).append(one)
-        return {
-            method: tuple(name for name in self.axes if name in ("method", *varying_axes(some)[0]))
-            for method, some in found.items()
-        }
 
     def label(self, setting: SettingSummary) -> str:
         """A short name of a setting that no other one has, such as "stuff, source, k=8": only what was varied.
@@ -237,9 +198,18 @@ class Results(Sequence[Mapping[str, Any]]):
         Args:
             setting: One of `settings`.
         """
-        return name_of(setting.values, self._axes_of_methods[setting.values.get("method")])
+        return name_of(setting.values, self._axes_of_methods[setting.values["method"]])
 
     @cached_property
+    def _axes_of_methods(self) -> dict[Any, list[str]]:
+        """For each method, the varying axes in which settings of this method differ."""
+        found = {
+            method: varying_axes(one for one in self.settings if one.values["method"] == method)[0]
+            for method in {one.values["method"] for one in self.settings}
+        }
+        return {method: [name for name in self.axes if name in ("method", *some)] for method, some in found.items()}
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The fields of the questions: those of the data, plus `evidence_spans` and `spread` if there is evidence."""
         return self.matrix.field_names
@@ -248,6 +218,10 @@ class Results(Sequence[Mapping[str, Any]]):
     def columns(self) -> tuple[str, ...]:
         """The column names."""
         return tuple(next(iter(self._rows), ()))
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return setting_rows(self.settings, self.axis_columns)
 
     @overload
     def __getitem__(self, which: int) -> Mapping[str, Any]: ...
@@ -279,25 +253,21 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: An axis or field is unknown, no setting or question has one of the values, or no setting has
                 all of them.
         """
-        questions = np.ones(len(self.matrix.questions), dtype=bool)
+        asked = np.ones(len(self.matrix.questions), dtype=bool)
         kept = self.settings
-        for axis, value in values.items():
-            if axis not in axes() and axis in self.fields:
-                questions &= self._matching_questions(axis, value)
-                continue
-            self._check_axis_or_field(axis)
-            allowed = _as_list(value)
-            known = list(dict.fromkeys(setting.values.get(axis) for setting in self.settings))
-            for one in allowed:
-                if not _is_among(one, known):
-                    raise OptionError(f"no setting has {axis}={describe(one)}; the values are {known}", value)
-            kept = tuple(one for one in kept if _is_among(one.values.get(axis), allowed))
-        if not questions.all():
-            asked = self.matrix.status[:, questions] != NOT_ASKED
-            kept = tuple(one for one in kept if asked[list(one.setting.cells)].any())
+        for name, wanted in values.items():
+            if name in self.fields and name not in axes():
+                asked &= _matching([fields.get(name) for fields in self.matrix.fields], wanted, f"question has {name}")
+            else:
+                check_names([name], (*axes(), *self.fields), what="axis or field")
+                check_axis(name)
+                has = _matching([one.values.get(name) for one in self.settings], wanted, f"setting has {name}")
+                kept = tuple(one for one in kept if has[one.number])
+        data = {one.data for one, wanted in zip(self.matrix.questions, asked, strict=True) if wanted}
+        kept = tuple(one for one in kept if asked.all() or one.values["data"] in data)
         if not kept:
             raise OptionError(f"no setting has all of {dict(values)}; remove one of these conditions", values)
-        return self.select(kept, None if questions.all() else questions)
+        return self.select(kept, asked)
 
     def select(self, settings: Iterable[SettingSummary], questions: BoolArray | None = None) -> Results:
         """Results with a subset of the settings and questions.
@@ -320,9 +290,7 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, higher is not better for it, or there are several data sets.
         """
-        metric = self.ranking_metric(metric)
-        self._check_one_data_set("best()")
-        return best_of(self.settings, metric, axes=self.axes, family=self.family(metric))
+        return best_of(self._of_one_data_set("best()"), self.ranking_metric(metric))
 
     def deployed(self, metric: str | None = None) -> SettingSummary:
         """The setting to deploy: the fewest tokens within one standard error of the highest score.
@@ -334,23 +302,8 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: As in `best`.
         """
         metric = self.ranking_metric(metric)
-        self._check_one_data_set("deployed()")
-        scored = [one for one in self.settings if metric in one.scores]
-        return choose_economical(scored, metric, axes=self.axes)[0]
-
-    def profile(self, metric: str | None = None) -> Profile:
-        """The profile of the setting to deploy, for `from_profile`; `write_profile` writes it to a file.
-
-        Args:
-            metric: The metric; by default `Results.metric`.
-
-        Raises:
-            OptionError: The setting is an own pipeline or reads no context; or as in `best`.
-        """
-        metric = self.ranking_metric(metric)
-        setting = self.deployed(metric)
-        about = {"experiment": self.experiment, metric: str(setting.scores[metric]), "retrieval": retrieval_of(setting)}
-        return profile_of(setting, about)
+        scored = [one for one in self._of_one_data_set("deployed()") if metric in one.scores]
+        return choose_economical(scored, metric)[0]
 
     def pareto(self, metric: str | None = None, *, cost: str | None = None) -> list[Mapping[str, Any]]:
         """The Pareto front: the settings that no other one matches or beats in both score and cost.
@@ -368,11 +321,16 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The cost is unknown, no setting with scores has it, or as in `best`.
         """
-        metric = self.ranking_metric(metric)
-        self._check_one_data_set("pareto()")
-        cost, points = self._points(metric, cost)
-        front = pareto_front([score for _, score, _ in points], [paid for _, _, paid in points])
-        return [self[points[place][0].number] for place in front]
+        metric, settings = self.ranking_metric(metric), self._of_one_data_set("pareto()")
+        cost = self.usual_cost(metric) if cost is None else cost
+        check_choice("cost", cost, COSTS)
+        points = [(one, one.scores[metric].mean or 0.0, one.cost(cost)) for one in settings if metric in one.scores]
+        known = [(one, score, paid) for one, score, paid in points if paid is not None]
+        if not known:
+            why = _MISSING_COSTS.get(cost, "settings that call no model only have context_tokens")
+            raise OptionError(f"no setting with a score of {metric} has {cost}; {why}", cost)
+        front = pareto_front([score for _, score, _ in known], [paid for _, _, paid in known])
+        return [self[known[place][0].number] for place in front]
 
     def curves(self, axis: str = "k", metric: str | None = None) -> list[Curve]:
         """The curves along an axis, with their sweet spots; the settings of a curve differ only in this axis.
@@ -387,9 +345,14 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The axis is not numeric, or higher is not better for the metric.
         """
-        check_ordered(axis)
-        metric = self._check_rankable(self.metric if metric is None else metric)
-        return curves_of(self.settings, axis, metric, self.family(metric)) if metric in self.metrics else []
+        check_axis(axis)
+        if axis not in ORDERED_AXES:
+            raise OptionError(
+                f"cannot draw a curve over {axis!r}: its values are not numbers; use Results.differences, which "
+                f"accepts any values, or one of the axes {', '.join(ORDERED_AXES)}",
+                axis,
+            )
+        return curves_of(self.settings, axis, self.ranking_metric(metric, scored=False))
 
     def differences(self, axis: str = "order", metrics: Collection[str] | None = None) -> list[SettingDifference]:
         """Each setting minus its baseline: the setting with the first value of an axis, and otherwise equal values.
@@ -407,8 +370,7 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: The axis or a metric is unknown.
         """
         check_axis(axis)
-        for name in metrics or ():
-            self._check_known(name)
+        check_names(metrics or (), {*METRICS, *self.metrics}, what="metric")
         pairs = list(axis_pairs(self.matrix, axis))
         return [
             SettingDifference(
@@ -416,7 +378,7 @@ class Results(Sequence[Mapping[str, Any]]):
                 axis=axis,
                 setting=self.settings[other],
                 baseline=self.settings[first],
-                difference=self.family(metric).compare(other, first),
+                difference=self.matrix.family(metric).compare(other, first),
             )
             for metric in self.matrix.metrics
             if metrics is None or metric in metrics
@@ -448,9 +410,8 @@ class Results(Sequence[Mapping[str, Any]]):
             OptionError: No question has the field, the axis or metric is unknown, or there are several data sets.
         """
         check_axis(axis)
-        metric = self.ranking_metric(metric)
-        self._check_one_data_set("slices()")
-        return slices_of(self.matrix, field, metric, axis)
+        self._of_one_data_set("slices()")
+        return slices_of(self.matrix, field, self.ranking_metric(metric), axis)
 
     def verdicts(self, metric: str | None = None) -> list[Verdict]:
         """Answers to the questions of an experiment, in one or two sentences each.
@@ -467,71 +428,33 @@ class Results(Sequence[Mapping[str, Any]]):
         Raises:
             OptionError: The metric has no scores, or higher is not better for it.
         """
-        metric = self.ranking_metric(metric)
-        return verdicts(self.settings, metric, self.family(metric), self.ranking_metrics)
+        return verdicts(self.matrix, self.ranking_metric(metric), self.ranking_metrics)
 
-    def family(self, metric: str) -> ComparisonFamily:
-        """All comparisons of settings in a metric; their p-values are corrected together.
+    def plot(self, axis: str | None = None, metric: str | None = None) -> Figure:
+        """Plot scores along an axis as a matplotlib figure; `figure.savefig("curve.svg")` writes it to a file.
 
-        Args:
-            metric: The metric.
-        """
-        if metric not in self._families:
-            self._families[metric] = family_of(self.matrix, metric)
-        return self._families[metric]
-
-    def plot(
-        self, kind: str = "curve", metric: str | None = None, *, x: str | None = None, cost: str | None = None
-    ) -> Figure:
-        """Plot the results as a matplotlib figure; `figure.savefig("curve.svg")` writes it to a file.
+        There is a line for each curve, with a star at the sweet spot, and with the interval of each point if there are
+        at most four curves.
 
         Args:
-            kind: "curve" for scores along an axis: a line for each curve, with a star at the sweet spot, and with the
-                interval of each point if there are at most four curves. "pareto" for scores against a cost, with the
-                Pareto front.
+            axis: The numeric axis; by default the first one in which settings differ, k and token_budget before others.
             metric: The metric; by default `Results.metric`.
-            x: The numeric axis of the curves, or "context_tokens"; by default the first numeric axis in which settings
-                differ, k and token_budget before others.
-            cost: The cost per answer, for "pareto"; the default is that of `pareto`.
 
         Raises:
-            OptionError: The kind, axis, metric or cost is unknown, an argument has no effect on this kind, or settings
-                do not differ in a numeric axis.
+            OptionError: The axis or metric is unknown, or settings do not differ in a numeric axis.
             MissingExtraError: matplotlib is not installed.
         """
-        from oprag.compare.plotting import plot_curves, plot_pareto
+        from oprag.compare.plotting import plot_curves
 
         metric = self.ranking_metric(metric)
-        check_choice("kind", kind, ("curve", "pareto"))
-        unused = ("x", x) if kind == "pareto" else ("cost", cost)
-        if unused[1] is not None:
-            other = "curve" if kind == "pareto" else "pareto"
-            raise OptionError(
-                f'{unused[0]}={describe(unused[1])} requires kind="{other}", got kind="{kind}"; remove {unused[0]}',
-                unused[1],
-            )
-        if kind == "pareto":
-            cost, points = self._points(metric, cost)
-            group = next((name for name in ("order", "method", *self.axes) if name in self.axes), None)
-            groups = [
-                self.experiment if group is None else assignments(one.values, [group]) or f"without {group}"
-                for one, _, _ in points
-            ]
-            scores, paid = [score for _, score, _ in points], [amount for _, _, amount in points]
-            return plot_pareto(scores, paid, groups, metric=metric, cost=cost)
-        differ = [name for name in ORDERED_AXES if name in self.axes]
-        axis = x
-        if axis in (None, "context_tokens"):
-            # Prefer the axes that change the context length.
-            axis = next((name for name in ("k", "token_budget", *differ) if name in differ), None)
+        # Prefer the axes that change the context length.
+        axis = axis or next((name for name in ("k", "token_budget", *ORDERED_AXES) if name in self.axes), None)
         if axis is None:
             varying = ", ".join(self.axes) or "none"
-            raise OptionError(
-                f"a curve requires a numeric axis with several values; axes with several values: {varying}", x
-            )
+            raise OptionError(f"a curve requires a numeric axis with several values; varying axes: {varying}", axis)
         curves = self.curves(axis, metric)
         names = [assignments(curve.values, varying_axes(curves)[0]) or metric for curve in curves]
-        return plot_curves(curves, names, x=x or axis)
+        return plot_curves(curves, names, x=axis)
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """A row for each answer and each failure, read from the file one cell at a time.
@@ -556,8 +479,7 @@ class Results(Sequence[Mapping[str, Any]]):
             MissingExtraError: pandas is not installed.
             ResultsFileError: The results file is missing or corrupt.
         """
-        columns, rows = self._exported(answers=answers)
-        return data_frame(columns, rows, numbers=self._numbers(columns))
+        return data_frame(*self._exported(answers=answers))
 
     def to_csv(self, path: File, *, answers: bool = False, spreadsheet_safe: bool = True) -> None:
         """Write a comma-separated CSV file in UTF-8, atomically.
@@ -575,6 +497,11 @@ class Results(Sequence[Mapping[str, Any]]):
         columns, rows = self._exported(answers=answers)
         write_csv(check_target(path, self.path, kind=CSV), columns, rows, spreadsheet_safe=spreadsheet_safe)
 
+    def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
+        if not answers:
+            return self.columns, self._rows
+        return answer_columns(self.matrix, self.axis_columns), self.answers()
+
     def __repr__(self) -> str:
         return "\n".join([self._caption(), *table(*self._table(), indent="")])
 
@@ -590,88 +517,31 @@ class Results(Sequence[Mapping[str, Any]]):
         return f"Results of {printable(self.experiment)!r}: {', '.join(parts)}{more}"
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """The header and rows of the printed table: varying axes, means with intervals, and tokens."""
-        metrics = list(dict.fromkeys(name for one in self.settings for name in one.scores))
+        """The header and rows of the printed table: the setting, means with intervals, and tokens."""
         lines = [
             [
-                *(printable(one.values[name]) if name in one.values else "–" for name in self.axes),
-                *(_score(one, name) for name in metrics),
-                f"{one.answered:,}",
-                f"{one.failed:,}",
-                "–" if (tokens := one.cost("context_tokens")) is None else f"{tokens:,.0f}",
+                printable(self.label(one)),
+                *(one.scores[name].describe() if name in one.scores else "–" for name in self.metrics),
+                one.cost_text("context_tokens"),
             ]
             for one in self.settings[:_MAX_SHOWN]
         ]
-        return [*self.axes, *metrics, "answers", "failed", "context_tokens"], lines
+        return ["setting", *self.metrics, "context_tokens"], lines
 
-    @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        return setting_rows(self.settings, self.axis_columns)
+    def _of_one_data_set(self, what: str) -> Sequence[SettingSummary]:
+        """The settings.
 
-    def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
-        if not answers:
-            return self.columns, self._rows
-        return answer_columns(self.matrix, self.axis_columns), self.answers()
-
-    def _numbers(self, columns: Iterable[str]) -> set[str]:
-        """The names of the numeric columns, including those without any value."""
-        texts = {*TEXTS, *(name for name in self.axis_columns if name not in ORDERED_AXES)}
-        return {name for name in columns if name not in texts}
-
-    def _matching_questions(self, field: str, value: Any) -> BoolArray:
-        """Mask of the questions whose field has the value, has one of several values, or satisfies a predicate."""
-        allowed = _as_list(value)
-        values = [fields.get(field) for fields in self.matrix.fields]
-        matching = [
-            one is not None and (bool(value(one)) if callable(value) else _is_among(one, allowed)) for one in values
-        ]
-        if not any(matching):
-            known = list(dict.fromkeys(one for one in values if one is not None))[:_MAX_LISTED]
-            problem = "matches the predicate" if callable(value) else f"has {field}={describe(value)}"
-            raise OptionError(f"no question {problem}; values of {field}: {known}", value)
-        return np.array(matching)
-
-    def _check_axis_or_field(self, name: str) -> None:
-        check_names([name], (*axes(), *self.fields), what="axis or field")
-        check_axis(name)
-
-    def _check_known(self, metric: str) -> None:
-        if metric not in METRICS and metric not in self.metrics:
-            scored = ", ".join(self.matrix.metrics) or "none"
-            raise OptionError(f"unknown metric {metric!r}; metrics with scores: {scored}", metric)
-
-    def _check_rankable(self, metric: str) -> str:
-        """Check that the metric is known and higher is better for it; it may have no scores."""
-        check_better(metric, self.matrix.described)
-        self._check_known(metric)
-        return metric
-
-    def _check_one_data_set(self, what: str) -> None:
-        """Raise if there are several data sets, since their questions differ."""
-        data = list(dict.fromkeys(one.values["data"] for one in self.settings))
+        Raises:
+            OptionError: There are several data sets, whose questions differ.
+        """
+        data = list(by_data(self.settings))
         if len(data) > 1:
             raise OptionError(
-                f"there are several data sets ({', '.join(map(str, data))}), whose questions differ; select one: "
+                f"there are several data sets ({', '.join(data)}), whose questions differ; select one: "
                 f".where(data={data[0]!r}).{what}",
                 data,
             )
-
-    def _points(self, metric: str, cost: str | None) -> tuple[str, list[tuple[SettingSummary, float, float]]]:
-        """The cost, or the default one, and each setting that has both, with its score and cost."""
-        scored = [(one, one.scores[metric].mean or 0.0) for one in self.settings if metric in one.scores]
-        cost = self.usual_cost(metric) if cost is None else cost
-        if cost not in COSTS:
-            raise OptionError(f"cost must be one of {', '.join(COSTS)}, got {describe(cost)}", cost)
-        self._check_measured(cost)
-        points = [(one, score, paid) for one, score in scored if (paid := one.cost(cost)) is not None]
-        if not points:
-            why = (
-                "the experiment has no model prices; add them, such as [prices.NAME]"
-                if cost == "money"
-                else "settings that call no model only have context_tokens"
-            )
-            raise OptionError(f"no setting with a score of {metric} has {cost}; {why}", cost)
-        return cost, points
+        return self.settings
 
     def usual_cost(self, metric: str | None = None) -> str:
         """The default cost: "tokens" if every setting calls a model, else "context_tokens".
@@ -680,36 +550,30 @@ class Results(Sequence[Mapping[str, Any]]):
             metric: Only consider settings with scores of this metric, if there are any.
         """
         scored = [one for one in self.settings if metric is None or metric in one.scores]
-        return "tokens" if all(map(asks_model, scored or self.settings)) else "context_tokens"
-
-    def _check_measured(self, name: str) -> None:
-        if name == "seconds" and name not in self.matrix.values:
-            raise OptionError(
-                "seconds were not measured; run oprag.compare.compare(..., measure=True) or oprag compare --measure "
-                "with a new results file",
-                name,
-            )
+        return "tokens" if all(one.asks_model for one in scored or self.settings) else "context_tokens"
 
 
-def _score(setting: SettingSummary, metric: str) -> str:
-    if metric not in setting.scores:
-        return "–"
-    summary = setting.scores[metric]
-    return f"{summary.describe()} (n={summary.n:,})" if setting.lacks(metric) else summary.describe()
+_MISSING_COSTS = {
+    "money": "the experiment has no model prices; add them, such as [prices.NAME]",
+    "seconds": "they were not measured; use measure=True or --measure with a new results file",
+}
 
 
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | set | frozenset | range) else [value]
+def _matching(values: Sequence[Any], wanted: Any, what: str) -> BoolArray:
+    """Which values are the wanted one, one of several wanted ones, or satisfy a predicate.
 
-
-def _is_among(value: Any, others: Iterable[Any]) -> bool:
-    """Whether a value is one of the others; unlike `in`, True is not equal to 1."""
-    return any(isinstance(value, bool) is isinstance(other, bool) and value == other for other in others)
-
-
-def _check_resampling(confidence: Any, resamples: Any) -> None:
-    """Reject options that do not allow an interval to be computed."""
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        raise OptionError(f"confidence must be between 0 and 1, such as 0.95, got {describe(confidence)}", confidence)
-    # With fewer resamples the ends of an interval are noise.
-    check_count("resamples", resamples, optional=False, minimum=100)
+    Raises:
+        OptionError: Some wanted value is not among them, or none satisfies the predicate.
+    """
+    known = list(dict.fromkeys(values))
+    hint = f"the values are {known[:_MAX_LISTED]}"
+    if callable(wanted):
+        allowed = [value for value in known if value is not None and wanted(value)]
+        if not allowed:
+            raise OptionError(f"no {what} that matches the predicate; {hint}", wanted)
+    else:
+        allowed = list(wanted) if isinstance(wanted, list | tuple | set | frozenset | range) else [wanted]
+        for one in allowed:
+            if one not in known:
+                raise OptionError(f"no {what}={describe(one)}; {hint}", wanted)
+    return np.array([value in allowed for value in values])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.analysis.against import changes_since
+from oprag.compare.analysis.differences import changes_since
 from oprag.errors import ExperimentError
 from tests.compare.analysis.matrices import made, results_of
 from tests.compare.analysis.test_verdicts import scores
@@ -17,12 +17,12 @@ def test_a_setting_that_became_worse_is_told_and_others_are_not():
     new = [made(scores(0.5, 0.2, seed=3), order="rank"), made(scores(0.4, seed=4), order="source")]
     rank, source = changes(new, old)
     assert rank.setting.values["order"] == "rank"
-    assert not rank.worse
-    assert source.worse
+    assert not rank.difference.significantly_lower
+    assert source.difference.significantly_lower
     assert source.difference.mean == pytest.approx(-0.2, abs=0.01)
     assert source.difference.comparisons == 2
     # Better is not worse.
-    assert not any(one.worse for one in changes(old, new))
+    assert not any(one.difference.significantly_lower for one in changes(old, new))
 
 
 def test_only_questions_of_both_count_whatever_their_order():

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare.analysis.best import Best, best_of, pareto_front
-from oprag.compare.analysis.differences import family_of
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made
 
@@ -16,8 +15,7 @@ FEW = st.integers(0, 6).map(float)
 
 
 def best(*cells, metric="token_f1") -> Best:
-    results = frame(*cells)
-    return best_of(results.settings, metric, axes=results.axes, family=family_of(results.matrix, metric))
+    return best_of(frame(*cells).settings, metric)
 
 
 def scores(mean, *, seed=0, questions=40) -> Any:
@@ -33,8 +31,8 @@ def test_the_highest_is_shown_where_every_other_is_far_behind():
     assert [other.baseline.values["k"] for other in found.others] == [8, 4]
     text = found.describe()
     assert text.startswith("k=8, order=source has the highest token_f1, 0.")
-    assert "is significantly better than each of the 2 others (p corrected for 2 comparisons); the closest is" in text
-    assert "; the closest is k=8, order=rank (difference +0." in text
+    assert "is significantly better than each of the 2 others (p corrected for 2 comparisons): the closest is" in text
+    assert ": the closest is k=8, order=rank (difference +0." in text
 
 
 def test_the_highest_is_not_shown_where_another_is_near():
@@ -55,7 +53,7 @@ def test_a_control_may_be_the_best():
 def test_one_setting_has_nothing_beside_it():
     found = best(made(scores(0.5), k=8))
     assert not found.significant
-    assert found.describe().endswith("n = 40; there is no other setting to compare it with")
+    assert found.describe().endswith("n = 40; there is nothing to compare it with")
 
 
 def test_settings_without_scores_have_no_part():

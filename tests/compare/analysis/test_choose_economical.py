@@ -13,7 +13,7 @@ def scored(scores, order, budget, tokens):
 
 def chosen_of(*cells, clusters=None):
     results = frame(*cells, clusters=clusters)
-    setting, why = choose_economical(results.settings, "token_f1", axes=("order", "token_budget"))
+    setting, why = choose_economical(results.settings, "token_f1")
     return (setting.values["order"], setting.values["token_budget"]), why
 
 
@@ -28,12 +28,12 @@ def test_the_fewest_tokens_within_one_standard_error_are_taken():
     assert choice == ("source", 300)
     assert why == (
         "the fewest tokens of the 2 settings within one standard error (of the paired difference) of the highest "
-        "token_f1 (0.620 [0.615, 0.625] at order=source, token_budget=900)"
+        "token_f1 (0.620 [0.615, 0.625] at token_budget=900)"
     )
     far = [score - 0.03 + 0.1 * (-1) ** number for number, score in enumerate(HIGH)]
     choice, why = chosen_of(scored(HIGH, "source", 900, 900), scored(far, "source", 300, 300))
     assert choice == ("source", 900)
-    assert why == "the highest token_f1; settings with fewer tokens score lower by more than one standard error"
+    assert why == "the highest token_f1"
 
 
 def test_questions_of_one_document_make_a_larger_error():
@@ -57,15 +57,13 @@ def test_a_tie_of_one_question_goes_to_source():
     assert choice == ("source", 200)
     choice, why = chosen_of(scored([1.0], "rank", 200, 190), scored([0.5], "source", 200, 190))
     assert choice == ("rank", 200)
-    assert why == "the highest token_f1; there are too few questions to estimate a standard error"
+    assert why == "the highest token_f1"
 
 
 def test_a_control_that_is_higher_is_told():
     low = [score - 0.3 for score in HIGH]
     choice, why = chosen_of(scored(low, "source", 300, 300), scored(HIGH, "random", 300, 300))
     assert choice == ("source", 300)
-    assert why.endswith(
-        "; random order, a control, scores even higher (0.620 [0.615, 0.625] at order=random, token_budget=300)"
-    )
+    assert why.endswith("; random order, a control, scores even higher (0.620 [0.615, 0.625] at order=random)")
     _, why = chosen_of(scored(HIGH, "source", 300, 300), scored(low, "random", 300, 300))
     assert "control" not in why

@@ -8,7 +8,7 @@ import pytest
 
 from oprag.compare import write_report
 from oprag.compare.running.run import run
-from oprag.compare.stats.resampling import max_t_p_values
+from oprag.compare.stats import max_t_p_values
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader
@@ -74,8 +74,7 @@ def test_the_best_setting_is_not_doubted_where_its_curve_has_a_sweet_spot():
     assert [spot.sweet_spot is not None and spot.sweet_spot.value for spot in spots] == [64] * 3
     assert {one.difference.adjusted_p for spot in spots for one in spot.others} == {2 / 2**7}
     assert "tied on every question with k=64, order=rank; k=64, order=reverse_rank" in best.describe()
-    assert "(p corrected for 3 comparisons)" in best.describe()
-    assert all("p = 0.016, corrected for 3 comparisons" in spot.describe() for spot in spots)
+    assert all("(p corrected for 3 comparisons)" in one.describe() for one in (best, *spots))
     # Nothing is said of the pairs that cannot differ, and they are in no family.
     assert {pair.difference.adjusted_p for pair in results.differences("order")} == {None}
 
@@ -156,7 +155,7 @@ def test_the_report_states_its_family_and_does_not_contradict_itself(tmp_path):
     assert found is not None
     # Three lengths, in whatever order: at most three pairs differ.
     assert int(found[1]) <= 3
-    assert "Order cannot change evidence_coverage: for each question, it is the same" in page.section("overview").text
+    assert "Order cannot change evidence_coverage." in page.section("overview").text
     assert set(re.findall(r"corrected for (\d+) comparisons", text)) == {found[1]}
     # The sentence on the best setting and that on the sweet spot name the same pair with the same p-value.
     values = re.findall(r"k=4(?:, order=source)? \((difference [^)]*?; p = [\d.e-]+)", text)

@@ -10,21 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.analysis.matrix import (
-    ANSWERED,
-    FAILED,
-    MAX_FIELDS,
-    MEASURED,
-    NOT_ASKED,
-    NOT_TRIED,
-    question_fields,
-    read_matrix,
-)
+from oprag.compare.analysis.matrix import question_fields
+from oprag.compare.analysis.summary import ANSWERED, FAILED, MEASURED, NOT_ASKED, NOT_TRIED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord
 from oprag.compare.meter import usable_cores
+from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.analysis.matrices import made, results_of
 from tests.compare.helpers import RecordingModel, experiment, keepers
 
@@ -68,14 +60,14 @@ def known(row):
 
 
 def test_settings_have_the_means_of_their_cells(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     for name, values in matrix.values.items():
         for row, setting in zip(matrix.setting_values(name), matrix.settings, strict=True):
-            assert known(row) == mean_over([known(values[cell]) for cell in setting.cells]), name
+            assert known(row) == mean_over([known(values[cell]) for cell in setting.rows]), name
 
 
 def test_it_has_what_the_file_has(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     with ResultsReader(path) as reader:
         answers, scores = [*reader.answers()], [*reader.scores()]
         assert (matrix.experiment, matrix.described) == (reader.name, reader.described)
@@ -87,8 +79,7 @@ def test_it_has_what_the_file_has(path):
     for one in answers:
         place = row_of[keys[one.cell]], one.question
         assert matrix.status[place] == (FAILED if one.failed else ANSWERED)
-        assert matrix.notes[place] == one.notes
-        assert (matrix.errors[place], matrix.routes[place]) == (one.error, one.route)
+        assert matrix.answers[place] == one
         if not one.failed:
             assert matrix.values["embedded_tokens"][place] == one.embedded_tokens
             tokens = matrix.values["tokens"][place]
@@ -100,18 +91,18 @@ def test_it_has_what_the_file_has(path):
         ours = [question.data == cell.values["data"] for question in matrix.questions]
         assert ((matrix.status[row] != NOT_ASKED) == ours).all()
     assert {FAILED, NOT_ASKED, ANSWERED} <= set(matrix.status.ravel().tolist())
-    assert "self_route" in {matrix.cells[row].values["method"] for row in np.nonzero(matrix.routes)[0].tolist()}
+    assert {one.values["method"] for one in matrix.settings if one.routes} == {"self_route"}
 
 
 def test_questions_of_one_document_are_one_cluster_where_there_are_ten(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     with ResultsReader(path) as reader:
         documents = [one.documents[0] if one.data == "books" else one.question for one in reader.questions]
     assert len({*zip(documents, matrix.clusters.tolist(), strict=True)}) == len({*documents}) == 12 + 4
 
 
 def test_money_is_that_of_the_tokens(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     money, read, written = (matrix.values[name] for name in ("money", "input_tokens", "output_tokens"))
     known = ~np.isnan(read)
     assert money[known] == pytest.approx((2 * read[known] + 10 * written[known]) / 1e6)
@@ -125,7 +116,7 @@ def test_money_is_that_of_the_tokens(path):
 
 
 def test_what_was_measured(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     with closing(sqlite3.connect(path)) as connection:
         taken = {
             (cell, question): values
@@ -146,7 +137,7 @@ def test_what_was_measured(path):
 
 
 def test_a_part_of_it_is_the_same(path):
-    matrix = read_matrix(path)
+    matrix = Results.open(path).matrix
     settings = [number for number, one in enumerate(matrix.settings) if one.values.get("k") == 2]
     wanted = np.array([question.data == "books" for question in matrix.questions])
     part = matrix.select(settings, wanted)
@@ -156,9 +147,9 @@ def test_a_part_of_it_is_the_same(path):
         expected = matrix.setting_values(name)[settings][:, wanted]
         assert np.array_equal(part.setting_values(name), expected, equal_nan=True)
     assert part.status.shape == (len(part.cells), wanted.sum())
-    rows = [cell for number in settings for cell in matrix.settings[number].cells]
-    assert (part.errors == matrix.errors[sorted(rows)][:, wanted]).all()
-    assert (matrix.select().errors == matrix.errors).all()
+    rows = [cell for number in settings for cell in matrix.settings[number].rows]
+    assert (part.answers == matrix.answers[sorted(rows)][:, wanted]).all()
+    assert (matrix.select().answers == matrix.answers).all()
 
 
 scores = st.lists(
@@ -200,30 +191,6 @@ def test_a_score_that_is_called_as_a_cost_is_not_taken_for_it():
     assert matrix.metrics == ()
 
 
-def test_one_experiment_of_several_has_to_be_named(tmp_path):
-    path = tmp_path / "results.db"
-    for name in ("first", "second"):
-        run(experiment(data=keepers(1, 1), grid={"k": 1, "method": "context_only"}, name=name), path)
-    with pytest.raises(ExperimentError, match="several experiments; specify one of: first, second"):
-        read_matrix(path)
-    assert read_matrix(path, "second").experiment == "second"
-    with pytest.raises(ResultsFileError, match="no such results file"):
-        read_matrix(tmp_path / "other.db")
-    assert not (tmp_path / "other.db").exists()
-
-
-def test_a_file_of_few_answers_takes_no_memory(monkeypatch):
-    monkeypatch.setattr("oprag.compare.analysis.matrix._MAX_PLACES", 1_000)
-    questions = [str(number) for number in range(40)]
-    cells = [made(dict.fromkeys(questions[:1], 1.0), k=k + 1) for k in range(30)]
-    assert results_of(*cells, questions=questions).status.shape == (30, 40)
-    few = [made({}, k=k + 1) for k in range(29)]
-    with pytest.raises(
-        ResultsFileError, match=r"has only 1 answers or scores for 1,200 matrix entries .*; refusing to"
-    ):
-        results_of(cells[-1], *few, questions=questions)
-
-
 def question(about=None, evidence=()):
     return QuestionRecord("key", "book", "q1", "Who?", ("Ann",), (), None, evidence, ("a", "b"), about or {})
 
@@ -253,14 +220,11 @@ def test_names_of_axes_metrics_costs_and_columns_are_told_apart():
     assert fields == {"question_order": 1, "question_token_f1": 2, "question_answer": 3, "kind": 4}
 
 
-def test_only_so_many_plain_values_are_fields():
+def test_only_plain_values_are_fields():
     about = {"nested": {"x": 1}, "long": "x" * 300, "empty": "", "nan": float("nan"), "half": 0.5, "yes": True}
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
-    many = {f"field {number}": number for number in range(60)}
-    assert len(question_fields(question(many))) == MAX_FIELDS
-    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3, **many}})
-    assert matrix.field_names[:3] == ("x", "y", "field 0")
-    assert len(matrix.field_names) == MAX_FIELDS
+    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3}})
+    assert matrix.field_names == ("x", "y")
 
 
 def test_a_matrix_has_them():

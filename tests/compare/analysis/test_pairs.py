@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import paired_difference
+from oprag.compare.stats import paired_difference
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made, results_of
 from tests.compare.stats.oracles import as_pair, holm
@@ -117,7 +117,7 @@ def test_some_metrics_alone():
     results = results_of(made(LOW), made(HIGH, order="rank"))
     assert found(results, metrics=["rouge_l"]) == []
     assert len(found(results, metrics=["token_f1"])) == 1
-    with pytest.raises(OptionError, match="unknown metric 'token_f'; metrics with scores: token_f1"):
+    with pytest.raises(OptionError, match=r"unknown metric 'token_f'; did you mean 'token_f1'\?"):
         found(results, metrics=["token_f"])
 
 

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from oprag.compare.analysis.matrix import ANSWERED, NOT_TRIED, read_matrix
+from oprag.compare.analysis.summary import ANSWERED, NOT_TRIED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from oprag.compare.spec.axes import axes
 from oprag.errors import ExperimentError, ResultsFileError
@@ -24,7 +25,7 @@ def ran(tmp_path):
 
 
 def test_cells_have_a_value_on_every_axis(ran):
-    matrix = read_matrix(ran / "r.db")
+    matrix = Results.open(ran / "r.db").matrix
     shown = [(cell.values["method"], cell.values["order"]) for cell in matrix.cells]
     assert shown == [
         ("stuff", "source"),
@@ -39,7 +40,7 @@ def test_cells_have_a_value_on_every_axis(ran):
 def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
     grid = 'method = ["context_only", "stuff"]\norder = ["reverse_rank", "rank", "source"]\nk = 2\nstitch = false'
     run(experiment_of(write_experiment(ran, grid, model())), ran / "r.db")
-    cells = read_matrix(ran / "r.db").cells
+    cells = Results.open(ran / "r.db").matrix.cells
     assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
         (method, order) for method in ("context_only", "stuff") for order in ("reverse_rank", "rank", "source")
     ]
@@ -49,14 +50,14 @@ def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
 def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="sample = 2")
     run(experiment_of(path), ran / "r.db")
-    assert read_matrix(ran / "r.db").status.tolist() == [[ANSWERED] * 2]
+    assert Results.open(ran / "r.db").matrix.status.tolist() == [[ANSWERED] * 2]
 
 
 def test_questions_that_were_not_tried_have_no_answer(ran):
     path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
     spent = ResultsFile(ran / "r.db").spent("harbour").calls
     assert run(experiment_of(path, limits={"calls": spent + 1}), ran / "r.db").remaining == 3
-    assert sorted(read_matrix(ran / "r.db").status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
+    assert sorted(Results.open(ran / "r.db").matrix.status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
 
 
 @pytest.mark.parametrize(("documents", "clusters"), [(1, 4), (9, 36), (10, 10)])
@@ -64,7 +65,7 @@ def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     write_data(tmp_path / "data", documents=documents)
     run(experiment_of(path), tmp_path / "r.db")
-    results = read_matrix(tmp_path / "r.db")
+    results = Results.open(tmp_path / "r.db").matrix
     assert len(results.clusters) == 4 * documents
     assert len(set(results.clusters.tolist())) == clusters
 
@@ -76,7 +77,7 @@ def test_a_question_that_is_there_twice_is_one(tmp_path):
     again = [json.dumps({**json.loads(line), "id": f"again {number}"}) for number, line in enumerate(lines[:3])]
     asked.write_text("\n".join([*lines, *again]), encoding="utf-8")
     run(experiment_of(path), tmp_path / "r.db")
-    results = read_matrix(tmp_path / "r.db")
+    results = Results.open(tmp_path / "r.db").matrix
     assert len(results.clusters) == 7
     assert len(set(results.clusters.tolist())) == 4
 
@@ -99,20 +100,20 @@ def test_an_experiment_is_named_where_there_are_several(ran):
     (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
     run(experiment_of(ran / "other.toml"), ran / "r.db")
     with pytest.raises(ExperimentError, match=r"r\.db has several experiments; specify one of: harbour, other"):
-        read_matrix(ran / "r.db")
+        Results.open(ran / "r.db")
     with pytest.raises(ExperimentError, match=r"has no experiment 'third'; available experiments: harbour, other"):
-        read_matrix(ran / "r.db", "third")
-    first, second = (read_matrix(ran / "r.db", name) for name in ("harbour", "other"))
+        Results.open(ran / "r.db", "third")
+    first, second = (Results.open(ran / "r.db", name).matrix for name in ("harbour", "other"))
     assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]
 
 
 def test_a_file_that_is_missing_is_not_made(tmp_path):
     with pytest.raises(ResultsFileError, match="no such results file"):
-        read_matrix(tmp_path / "none.db")
+        Results.open(tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "r.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
     with pytest.raises(ResultsFileError, match="is corrupt"):
-        read_matrix(tmp_path / "r.db")
+        Results.open(tmp_path / "r.db")

@@ -2,15 +2,10 @@
 
 import pytest
 
-from oprag.compare.analysis.settings import (
-    grid_values,
-    group_cells,
-    place_in_grid,
-    varying_axes,
-)
+from oprag.compare.analysis.settings import grid_values, place_in_grid, varying_axes
 from oprag.compare.spec.axes import axes
+from tests.compare.analysis.matrices import made, results_of
 
-DEFAULTS = {name: axis.default for name, axis in axes().items()} | {"data": "book", "model": "m", "embedder": "local"}
 DESCRIBED = {
     "grid": [{"seed": [2, 1], "method": ["stuff", "closed_book"], "k": [8, 4]}, {"k": [2], "order": ["rank"]}],
     "data": {"b": 3, "a": 3},
@@ -41,14 +36,14 @@ def test_values_stand_as_they_are_written_and_others_behind_them():
     assert cells == [("stuff", 8, 2), ("stuff", 8, 1), ("stuff", 4, 1), ("stuff", 2, 2), ("closed_book", None, 0)]
 
 
-def cell(**values):
-    return {**DEFAULTS, **values}
+def settings_of(*cells):
+    return results_of(*(made({"a": 0.5}, **values) for values in cells)).settings
 
 
 def test_seeds_and_repeats_are_one_setting():
-    cells = [cell(order="random", seed=seed, repeat=repeat) for seed in (1, 2) for repeat in (1, 2)]
-    one, other = group_cells([cell(), *cells])
-    assert (one.cells, other.cells) == ((0,), (1, 2, 3, 4))
+    cells = [{"order": "random", "seed": seed, "repeat": repeat} for seed in (1, 2) for repeat in (1, 2)]
+    one, other = settings_of({}, *cells)
+    assert (one.cells, other.cells) == (1, 4)
     assert not {"seed", "repeat"} & other.values.keys()
 
 
@@ -63,7 +58,7 @@ def test_seeds_and_repeats_are_one_setting():
     ],
 )
 def test_axes_without_an_effect_are_no_part_of_a_setting(values, without):
-    (setting,) = group_cells([cell(**values)])
+    (setting,) = settings_of(values)
     assert without.isdisjoint(setting.values)
     assert setting.values["method"] == values["method"]
 
@@ -78,12 +73,12 @@ def test_axes_without_an_effect_are_no_part_of_a_setting(values, without):
     ],
 )
 def test_axes_with_an_effect_are(values, there):
-    (setting,) = group_cells([cell(**values)])
+    (setting,) = settings_of(values)
     assert there <= set(setting.values)
 
 
 def test_an_axis_differs_where_those_that_have_it_have_several_values():
-    settings = group_cells([cell(method="closed_book"), cell(method="stuff", k=4), cell(method="stuff", k=8)])
+    settings = settings_of({"method": "closed_book"}, {"method": "stuff", "k": 4}, {"method": "stuff", "k": 8})
     differ, same = varying_axes(settings)
     assert sorted(differ) == ["k", "method"]
     assert same["order"] == "source"
@@ -91,8 +86,3 @@ def test_an_axis_differs_where_those_that_have_it_have_several_values():
     differ, same = varying_axes(settings[:2])
     assert differ == ["method"]
     assert same["k"] == 4
-
-
-def test_one_is_not_true():
-    differ, _ = varying_axes(group_cells([cell(stitch=True), cell(stitch=1)]))
-    assert differ == ["stitch"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oprag.compare.analysis.slices import slices_of
+from oprag.compare.analysis.effects import slices_of
 from oprag.compare.results import Results
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import made, results_of
@@ -24,10 +24,10 @@ def test_each_slice_has_the_difference_of_its_questions_and_the_contrast_with_th
     matrix = matrix_of([0.3, 0.1, 0.0, -0.1], [{"spread": value} for value in (True, True, False, False)])
     found = slices_of(matrix, "spread", "token_f1")
     assert [(one.value, one.questions) for one in found] == [(True, 2), (False, 2)]
-    assert {(one.other, one.baseline) for one in found} == {("rank", "source")}
-    assert [one.difference.mean for one in found] == pytest.approx([0.2, -0.05])
+    assert {(one.effect.value, one.effect.baseline) for one in found} == {("rank", "source")}
+    assert [one.effect.difference.mean for one in found] == pytest.approx([0.2, -0.05])
     assert [one.contrast.mean for one in found] == pytest.approx([0.25, -0.25])
-    assert found[0].difference.comparisons == 2
+    assert found[0].effect.difference.comparisons == 2
     low, high = found[0].contrast.low, found[0].contrast.high
     assert low is not None
     assert high is not None
@@ -51,7 +51,7 @@ def test_numbers_with_many_values_are_halved_at_the_median():
     matrix = matrix_of(np.linspace(0, 1, 11).tolist(), [{"length": number} for number in range(11)])
     found = slices_of(matrix, "length", "token_f1")
     assert [(one.value, one.questions) for one in found] == [("up to 5", 6), ("more than 5", 5)]
-    assert [one.difference.mean for one in found] == pytest.approx([0.25, 0.8])
+    assert [one.effect.difference.mean for one in found] == pytest.approx([0.25, 0.8])
 
 
 def test_few_numbers_are_values_from_small_to_large():
@@ -62,7 +62,7 @@ def test_few_numbers_are_values_from_small_to_large():
 def test_questions_without_the_field_are_in_no_slice():
     matrix = matrix_of([0.1, 0.2, 0.9], [{"type": "a"}, {"type": "b"}, {}])
     one, other = slices_of(matrix, "type", "token_f1")
-    assert (one.difference.mean, other.difference.mean) == pytest.approx((0.1, 0.2))
+    assert (one.effect.difference.mean, other.effect.difference.mean) == pytest.approx((0.1, 0.2))
     assert one.contrast.mean == pytest.approx(-0.1)
 
 

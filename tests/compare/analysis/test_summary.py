@@ -1,6 +1,5 @@
 """Settings in a few figures: each number of them counted again from what was asked and scored."""
 
-import math
 from statistics import fmean, median, stdev
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from oprag.compare.meter import Measurement
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.folders import experiment_of, model, write_data, write_experiment
 
@@ -121,20 +119,3 @@ def test_metrics_stand_in_our_sequence(tmp_path):
     )
     run(experiment, tmp_path / "r.db")
     assert Results.open(tmp_path / "r.db").matrix.metrics == ("token_f1", "inverted_pairs")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"confidence": 0}, "confidence must be between 0 and 1"),
-        ({"confidence": 1}, "confidence must be between 0 and 1"),
-        ({"confidence": 95}, "such as 0.95, got 95"),
-        ({"confidence": math.nan}, "confidence must be between 0 and 1"),
-        ({"confidence": "0.95"}, "confidence must be between 0 and 1"),
-        ({"resamples": 99}, "resamples must be an integer >= 100"),
-        ({"resamples": 1e4}, "resamples must be an integer >= 100"),
-    ],
-)
-def test_wrong_options_are_refused(options, message):
-    with pytest.raises(OptionError, match=message):
-        Results.open("none.db", **options)

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.effects import order_effects
-from oprag.compare.analysis.verdicts import cost_verdict, length_curves, length_verdict, order_verdict
+from oprag.compare.analysis.verdicts import ORDER, Verdict
 from oprag.compare.db.records import Spent
 from oprag.compare.results import Results
 from tests.compare.analysis.matrices import frame, made, results_of
 
 COUNT = 24
+LENGTH = "How much context is worth its tokens?"
+COST = "What does it cost?"
 
 
 def results(*cells, **options):
@@ -24,57 +25,54 @@ def scores(mean, spread=0.0, seed=0):
     return {f"q{number}": float(mean + one) for number, one in enumerate(drawn)}
 
 
+def said(found, question, metric=None) -> Verdict:
+    told: Verdict
+    (told,) = [one for one in found.verdicts(metric) if one.question == question]
+    return told
+
+
 def of_orders(metric="token_f1", **orders):
-    matrix = results_of(*(made(one, order=order) for order, one in orders.items()), metric=metric, resamples=1_000)
-    return order_verdict(order_effects(matrix, metric), metric)
+    cells = [made(one, order=order) for order, one in orders.items()]
+    return said(Results(results_of(*cells, metric=metric, resamples=1_000), "none.db"), ORDER, metric)
 
 
 def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
     told = of_orders(source=scores(0.6), rank=scores(0.5, seed=1), random=scores(0.4, seed=2))
     assert told.answer == "Yes"
-    assert told.text.startswith("Rank order (-0.100 [")
-    assert "and random order (-0.200 [" in told.text
-    assert told.text.endswith("]) score significantly lower than source order.")
+    assert told.text.startswith("Compared with source: rank -0.100 [")
+    assert "] * and random -0.200 [" in told.text
+    assert told.text.endswith("] * (* significant).")
 
 
 def test_better_than_some_is_in_part_and_says_what_could_be_seen():
     told = of_orders(source=scores(0.6, 0.1), rank=scores(0.3, seed=1), random=scores(0.6, 0.1, seed=2))
     assert told.answer == "Partly"
-    assert "Rank order (-0.288 [-0.319, -0.254]) scores significantly lower than source order. There is" in told.text
-    assert "no significant difference from random order. With 24 questions, differences of about 0." in told.text
+    assert "rank -0.288 [-0.319, -0.254] * and random +0.0" in told.text
+    assert "] (* significant). With 24 questions, differences of about 0." in told.text
 
 
 def test_worse_than_some_hurts():
     told = of_orders(source=scores(0.4), rank=scores(0.5, seed=1), random=scores(0.3, seed=2))
     assert told.answer == "It hurts"
-    assert told.text.startswith("Random order (-0.100 [")
-    assert "Rank order (+0.100 [" in told.text
-    assert told.text.endswith("]) scores significantly higher than source order.")
+    assert told.text.startswith("Compared with source: rank +0.100 [")
 
 
-def test_no_difference_is_not_shown_with_its_interval_and_p():
+def test_no_difference_is_not_shown_with_its_interval():
     told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
     assert told.answer == "No significant difference"
-    assert told.text.startswith("Rank order scores ")
-    assert "] relative to source order (p = " in told.text
+    assert told.text.startswith("Compared with source: rank ")
     assert told.text.endswith("or more would have been detected (80% power).")
+    assert "*" not in told.text
     assert told.describe() == f"No significant difference. {told.text}"
-    several = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1), random=scores(0.5, 0.1, seed=2))
-    assert "] relative to source order (smallest corrected p = " in several.text
 
 
 def test_what_no_order_can_change_was_not_asked():
     same = scores(0.5)
     told = of_orders("evidence_coverage", source=same, rank=same)
     assert told.answer == "Not tested"
-    assert told.text.startswith(
-        "Order cannot change evidence_coverage: for each question, it is the same in every order."
-    )
+    assert told.text == "Order cannot change evidence_coverage. A model's answers can still differ."
     told = of_orders(source=same, rank=same, random=same)
-    assert (told.answer, told.text) == (
-        "No",
-        "For each question, token_f1 is the same in source order as in rank order and random order.",
-    )
+    assert (told.answer, told.text) == ("No", "For each question, token_f1 is the same in every order.")
     assert of_orders(rank=same).answer == "Not tested"
 
 
@@ -90,63 +88,74 @@ def test_several_pairs_are_counted():
         for k in (1, 2)
         for order in ("source", "rank")
     ]
-    matrix = results_of(*cells, resamples=1_000)
-    told = order_verdict(order_effects(matrix, "token_f1"), "token_f1")
-    assert told.text.startswith("Over 2 pairs of settings, rank order (-0.100 [")
+    told = said(results(*cells), ORDER)
+    assert told.text.startswith("Compared with source over 2 pairs of settings: rank -0.100 [")
 
 
 def of_lengths(means, spread=0.0):
-    given = results(*(made(scores(mean, spread, seed=k), k=k) for k, mean in means.items()))
-    return length_verdict(length_curves(given.settings, "token_f1", given.family("token_f1")), "token_f1")
+    return said(results(*(made(scores(mean, spread, seed=k), k=k) for k, mean in means.items())), LENGTH)
 
 
 def test_a_length_that_every_other_one_is_worse_than_is_named():
     told = of_lengths({8: 0.4, 16: 0.6, 32: 0.5})
     assert told.answer == "k=16"
-    assert told.text == "It scores significantly higher than every other length."
+    assert told.text.startswith("Sweet spot: k=16 has the highest token_f1, 0.600 [")
     assert of_lengths({8: 0.4, 16: 0.5, 32: 0.6}).answer == "k=32, the largest value that was tried"
 
 
 def test_lengths_that_are_shown_to_be_worse_are_named():
     told = of_lengths({8: 0.1, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "Partly"
-    assert told.text.startswith(
-        "Significantly worse than the best length: k=8. The other lengths do not differ significantly from the best."
-    )
+    assert told.text.startswith("Flat at k=16, k=32: k=")
 
 
 def test_a_flat_curve_is_not_shown():
     told = of_lengths({8: 0.5, 16: 0.5, 32: 0.5}, 0.1)
     assert told.answer == "No significant difference"
-    assert told.text == "From k=8 to k=32, no length is significantly worse than the best."
+    assert told.text.startswith("Flat at k=8, k=16, k=32: k=")
+
+
+def test_several_curves_are_counted_and_the_longest_is_told():
+    def of(**peaks):
+        cells = [
+            made(scores(0.5 + 0.1 * (k == peak), seed=k), k=k, order=order)
+            for order, peak in peaks.items()
+            for k in (8, 16, 32)
+        ]
+        return said(results(*cells), LENGTH)
+
+    same = of(rank=16, source=16)
+    assert same.answer == "k=16"
+    assert same.text.startswith("2 of 2 curves have a sweet spot. source: sweet spot: k=16 has ")
+    assert of(rank=8, source=16).answer == "It depends"
 
 
 def test_one_length_is_no_question():
     told = of_lengths({8: 0.5})
     assert (told.answer, told.text) == ("Not tested", "This experiment does not vary the context length.")
-    assert length_verdict([], "token_f1", varied=True).text == (
-        "No two settings with scores for token_f1 differ only in context length."
-    )
+    told = said(results(made(scores(0.5), k=8), made(scores(0.5), k=16, order="rank")), LENGTH)
+    assert told.text == "No two settings with scores for token_f1 differ only in context length."
+
+
+def cost_of(given, spent):
+    return said(Results(replace(given.matrix, spent=spent), "none.db"), COST)
 
 
 def test_costs_are_tokens_without_a_price_and_money_with_one():
     cells = [made(scores(0.5, seed=k), k=k, tokens=100 * k) for k in (1, 10)]
-    without = results(*cells)
-    curves = without.curves("k")
-    spent = Spent(48, 26_400, 0.0)
-    told = cost_verdict(without.settings, curves, spent)
+    told = cost_of(results(*cells), Spent(48, 26_400, 0.0))
     assert told.answer == "103 (k=1) to 1,003 (k=10) input and output tokens per answer"
-    assert told.text == "No price is set for the model 'm'. All runs together: 26,400 tokens for 48 calls."
+    assert told.text == "Not all models have a price. All runs together: 26,400 tokens for 48 calls."
     priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
-    told = cost_verdict(priced.settings, priced.curves("k"), Spent(48, 26_400, 1.25))
+    told = cost_of(priced, Spent(48, 26_400, 1.25))
     assert told.answer == "0.00011 (k=1) to 0.0010 (k=10) per answer"
-    assert told.text.endswith("All runs together: 1.25 for 48 calls.")
+    assert told.text == "All runs together: 1.25 for 48 calls."
 
 
 def test_without_a_model_there_is_nothing_to_pay():
-    given = results(made(scores(0.5), method="context_only"), metric="evidence_coverage")
-    told = cost_verdict(given.settings, [], Spent())
-    assert (told.answer, told.text) == ("Nothing", "No answers came from a model.")
+    given = Results(results_of(made(scores(0.5), method="context_only"), metric="evidence_coverage"), "none.db")
+    told = cost_of(given, Spent())
+    assert (told.answer, told.text) == ("Nothing: no answers came from a model", "")
 
 
 def test_there_is_one_of_each_for_each_data_set():
@@ -166,11 +175,6 @@ def test_there_is_one_of_each_for_each_data_set():
         ("What", ""),
     ]
     assert told[2].describe().startswith("a: No significant difference. ")
-
-
-def said(found, question):
-    (told,) = [one for one in found.verdicts() if one.question == question]
-    return told
 
 
 def test_the_setting_to_deploy_comes_first_with_its_tokens_and_interval():

@@ -17,7 +17,7 @@ from oprag.compare.analysis.wording import (
     value_text,
 )
 from oprag.compare.report.questions import chunk_map
-from oprag.compare.stats.difference import paired_difference
+from oprag.compare.stats import paired_difference
 
 
 def boxes(svg, kind):

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare import write_report
-from oprag.compare.analysis.effects import order_effects
+from oprag.compare.analysis.effects import effects_of
 from oprag.compare.analysis.summary import ranked
 from oprag.compare.analysis.wording import difference_text
 from oprag.compare.db.results_file import ResultsFile
@@ -126,8 +126,10 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
     assert [one.text for one in section.all("dt")] == list(dict.fromkeys(one.question for one in found))
     assert [one.text for one in section.all("dd")] == [one.describe() for one in found]
     forest, curve = section.all("figure")
-    effects = order_effects(opened.matrix, "token_f1", family=opened.family("token_f1"))
-    drawn = [difference_text(-one.difference) for one in effects if one.pooled or not one.difference.tied]
+    effects = effects_of(opened.matrix, "token_f1")
+    family = opened.matrix.family("token_f1")
+    pairs = [family.compare(other, first) for one in effects for first, other in one.pairs]
+    drawn = [difference_text(one) for one in [*(one.difference for one in effects), *pairs] if not one.tied]
     assert len(drawn) == 5
     assert all(text in forest.text for text in drawn)
     assert "minus source order" in forest.text
@@ -151,7 +153,7 @@ def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path
     assert head[2] == "minus source [95 % interval]"
     # One question alone is no slice.
     assert found == [
-        [f"{evil} {one.value}", "rank", difference_text(one.difference), "12", str(one.contrast)]
+        [f"{evil} {one.value}", "rank", difference_text(one.effect.difference), "12", str(one.contrast)]
         for one in Results.open(path).slices(evil)
     ]
 

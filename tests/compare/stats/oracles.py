@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from oprag.compare.stats.resampling import FloatArray
+from oprag.compare.stats import FloatArray
 
 Key = TypeVar("Key", bound=Hashable)
 

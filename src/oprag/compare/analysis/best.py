@@ -1,37 +1,42 @@
-"""The best setting: the highest by score, the most economical, and the Pareto front of score and cost."""
+"""The best of several settings or of a curve, the setting to deploy, and the Pareto front of score and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isinf
+from typing import Any, NamedTuple
 
-from oprag.compare.analysis.differences import ComparisonFamily, SettingDifference, against_highest, highest
-from oprag.compare.analysis.settings import asks_model
+from oprag.compare.analysis.differences import SettingDifference, highest
+from oprag.compare.analysis.settings import curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.wording import assignments
-from oprag.compare.stats.difference import Difference, paired_difference
-from oprag.compare.stats.summary import Summary
+from oprag.compare.stats import Summary
 from oprag.errors import OptionError
 
-__all__ = ["Best", "best_of", "choose_economical", "pareto_front"]
+__all__ = ["Best", "Curve", "best_of", "choose_economical", "curves_of", "pareto_front"]
 
 _MAX_NAMED = 3  # other settings listed in a sentence
 _TOKEN_TOLERANCE = 1.01
 """Factor up to which token counts are treated as equal: within one token budget, orders differ by a few tokens."""
-_PREFERS_SOURCE = "; among those within 1 % of the fewest tokens, the one in source order"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
     """The setting with the highest score, and whether it is significantly better than the others.
 
+    The highest of several means is high partly by chance. It is therefore significantly better only if its paired
+    difference to every other setting, question by question, has an interval above 0 and a p-value below
+    0.05, corrected for all comparisons of the experiment in the metric. If all settings were equally good, at
+    most one experiment in twenty would have such a setting.
+
     Attributes:
         metric: The metric.
-        setting: The highest setting.
-        others: The highest setting compared with each of the others (`baseline`), smallest difference first.
+        setting: The highest setting: over the questions that both have, its mean is above that of every other one (or
+            of most of them, if some lack questions).
+        others: The highest setting compared with each of the others (`baseline`) that are not tied, smallest difference
+            first.
         tied: Settings with the same score in every question, such as all orders in `evidence_coverage`.
-        comparisons: Number of comparisons that p-values are corrected for.
         axes: Axes in which settings differ.
     """
 
@@ -39,7 +44,6 @@ class Best:
     setting: SettingSummary
     others: tuple[SettingDifference, ...] = field(repr=False)
     tied: tuple[SettingSummary, ...] = field(repr=False)
-    comparisons: int
     axes: tuple[str, ...] = field(repr=False)
 
     @property
@@ -48,14 +52,19 @@ class Best:
         return self.setting.scores[self.metric]
 
     @property
-    def significant(self) -> bool:
-        """Whether every other setting is significantly worse; if not, other questions might yield another highest."""
-        return bool(self.others) and not self.rivals
+    def comparisons(self) -> int:
+        """Number of comparisons that p-values are corrected for."""
+        return self.setting.matrix.family(self.metric).comparisons
 
     @property
     def rivals(self) -> tuple[SettingDifference, ...]:
-        """The other settings that are not significantly worse, smallest difference first."""
-        return tuple(other for other in self.others if not other.difference.significantly_higher)
+        """The others that are not significantly worse."""
+        return tuple(one for one in self.others if not one.difference.significantly_higher)
+
+    @property
+    def significant(self) -> bool:
+        """Whether every other setting is significantly worse; if not, other questions might yield another highest."""
+        return bool(self.others) and not self.rivals
 
     def describe(self) -> str:
         """One sentence: the highest setting, and whether it is significantly better than the others."""
@@ -63,38 +72,90 @@ class Best:
         if self.tied:
             text += f", tied on every question with {_listed([self._named(one) for one in self.tied])}"
         if not self.others:
-            return (
-                text if self.tied else f"{text}, n = {self.summary.n:,}; there is no other setting to compare it with"
-            )
-        named = self.others[:1] if self.significant else self.rivals[:_MAX_NAMED]
-        count, rivals = len(self.others), len(self.rivals)
+            return text if self.tied else f"{text}, n = {self.summary.n:,}; there is nothing to compare it with"
+        count, named = len(self.others), self.rivals or self.others[:1]
+        many = "each" if self.significant else "any" if len(named) == count else f"{len(named):,}"
         corrected = f" (p corrected for {self.comparisons:,} comparisons)" if self.comparisons > 1 else ""
-        if count == 1:
-            than = f"the other{corrected}: "
-        elif self.significant:
-            than = f"each of the {count:,} others{corrected}; the closest is "
-        else:
-            than = f"{'any' if rivals == count else f'{rivals:,}'} of the {count:,} others{corrected}: "
-        text += f", and is {'' if self.significant else 'not '}significantly better than {than}"
-        texts = [f"{self._named(one.baseline)} ({one.describe()})" for one in named]
-        return text + _listed(texts, 0 if self.significant else rivals - len(named))
+        than = f"{'the other' if count == 1 else f'{many} of the {count:,} others'}{corrected}: "
+        closest = "the closest is " if self.significant and count > 1 else ""
+        texts = _listed([f"{self._named(one.baseline)} ({one.describe()})" for one in named])
+        return f"{text}, and is {'' if self.significant else 'not '}significantly better than {than}{closest}{texts}"
 
     def _named(self, setting: SettingSummary) -> str:
         return assignments(setting.values, self.axes) or "the only setting"
 
 
-def _listed(texts: Sequence[str], more: int | None = None) -> str:
-    """The first few texts, and the number of the others."""
-    more = max(0, len(texts) - _MAX_NAMED) if more is None else more
-    return "; ".join([*texts[:_MAX_NAMED], *([f"and {more:,} more"] if more else [])])
+class CurvePoint(NamedTuple):
+    """A point of a curve: the value on the axis, the setting, and its scores over all questions that have one."""
+
+    value: Any
+    setting: SettingSummary
+    summary: Summary
+
+    @property
+    def context_tokens(self) -> float | None:
+        """Mean number of context tokens; None without a context."""
+        return self.setting.cost("context_tokens")
 
 
-def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str], family: ComparisonFamily) -> Best:
+@dataclass(frozen=True, kw_only=True)
+class Curve(Best):
+    """Settings that differ only in a numeric axis, and the best value of that axis, if it is significantly the best.
+
+    Attributes:
+        metric: The metric.
+        setting: The highest setting of the curve, as in `Best`.
+        others: The highest setting compared with each of the others (`baseline`) that are not tied, smallest difference
+            first.
+        tied: Settings with the same score in every question.
+        axes: The axis of the curve.
+        axis: Name of the axis.
+        values: Values on the other axes.
+        points: Points with scores, in ascending order of their values.
+        unscored: Values without scores, because all questions failed or were not tried yet.
+    """
+
+    axis: str
+    values: Mapping[str, Any]
+    points: tuple[CurvePoint, ...]
+    unscored: tuple[Any, ...] = ()
+
+    @property
+    def highest(self) -> CurvePoint:
+        """The point of the highest setting."""
+        return next(point for point in self.points if point.setting is self.setting)
+
+    @property
+    def contenders(self) -> tuple[CurvePoint, ...]:
+        """The highest point, and all points that are not significantly worse."""
+        near = [self.setting, *self.tied, *(one.baseline for one in self.rivals)]
+        return tuple(point for point in self.points if point.setting in near)
+
+    @property
+    def sweet_spot(self) -> CurvePoint | None:
+        """The highest point, if every other point is significantly worse; None if the curve is flat at the top."""
+        return self.highest if self.significant and not self.tied else None
+
+    def describe(self) -> str:
+        """One sentence with numbers: the sweet spot, or the values at which the curve is flat."""
+        text, spot = super().describe(), self.sweet_spot
+        if spot is not None:
+            text = f"sweet spot: {text}"
+            if spot in (self.points[0], self.points[-1]):
+                end = "largest" if spot is self.points[-1] else "smallest"
+                text += f"; {self._at(spot.value)} is the {end} value tried, so the peak may be beyond it"
+        elif len(self.points) > 1:
+            text = f"flat at {self._at(*(point.value for point in self.contenders))}: {text}"
+        if self.unscored:
+            text += f"; no scores at {self._at(*self.unscored)}"
+        return text
+
+    def _at(self, *values: Any) -> str:
+        return ", ".join(assignments({self.axis: value}, [self.axis]) for value in values)
+
+
+def best_of(settings: Sequence[SettingSummary], metric: str) -> Best:
     """The setting with the highest score, compared with every other one, question by question.
-
-    As for the points of a curve, it is significantly better only if the intervals of all paired differences are above 0
-    and all corrected p-values are below 1 - confidence. Settings with the same score in every question are
-    indistinguishable and are not compared.
 
     Raises:
         OptionError: The metric has no scores.
@@ -102,24 +163,46 @@ def best_of(settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[s
     scored = [setting for setting in settings if metric in setting.scores]
     if not scored:
         raise OptionError(f"no setting has scores for {metric!r}", metric)
-    top, found = against_highest(scored, metric, family)
-    others = sorted(
-        (one for one in found if not one.difference.tied),
-        key=lambda one: -1.0 if one.difference.mean is None else one.difference.mean,
-    )
-    return Best(
-        metric=metric,
-        setting=top,
-        others=tuple(others),
-        tied=tuple(one.baseline for one in found if one.difference.tied),
-        comparisons=family.comparisons,
-        axes=tuple(axes),
-    )
+    return Best(**_best(scored, metric), axes=tuple(varying_axes(settings)[0]))
 
 
-def choose_economical(
-    settings: Sequence[SettingSummary], metric: str, *, axes: Sequence[str]
-) -> tuple[SettingSummary, str]:
+def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str) -> list[Curve]:
+    """Curves over a numeric axis with scores of a metric, in grid order."""
+    return [
+        Curve(
+            **_best(scored, metric, axis),
+            axes=(axis,),
+            axis=axis,
+            values=values,
+            points=tuple(CurvePoint(one.values[axis], one, one.scores[metric]) for one in scored),
+            unscored=tuple(one.values[axis] for one in members if one not in scored),
+        )
+        for values, members in curves_along(settings, axis)
+        if (scored := [one for one in members if metric in one.scores])
+    ]
+
+
+def _best(scored: Sequence[SettingSummary], metric: str, axis: str | None = None) -> dict[str, Any]:
+    """Fields of a `Best`."""
+    top = highest(scored, metric)
+    family = top.matrix.family(metric)
+    others = [
+        SettingDifference(
+            metric=metric, setting=top, baseline=one, difference=family.compare(top.number, one.number), axis=axis
+        )
+        for one in scored
+        if one is not top
+    ]
+    others.sort(key=lambda one: -1.0 if one.difference.mean is None else one.difference.mean)
+    return {
+        "metric": metric,
+        "setting": top,
+        "others": tuple(one for one in others if not one.difference.tied),
+        "tied": tuple(one.baseline for one in others if one.difference.tied),
+    }
+
+
+def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[SettingSummary, str]:
     """The setting worth deploying, with the reason in words.
 
     It has the fewest tokens of all settings that are at most one standard error below the highest one.
@@ -130,62 +213,43 @@ def choose_economical(
     used. Among settings within 1 % of the fewest tokens, source order is preferred. Random order is a control, and is
     chosen only if there is nothing else.
     """
-    # The score of a random order is due to chance, so recommend it only if there is nothing else.
+    axes = varying_axes(settings)[0]
     controls = [one for one in settings if one.values.get("order") == "random"]
-    settings = [one for one in settings if one.values.get("order") != "random"] or settings
-    scores = [one.by_question(metric) for one in settings]
-    top = highest(scores)
-    clusters = settings[top].matrix.clusters
-    below = {
-        number: paired_difference(scores[top], other, clusters) for number, other in enumerate(scores) if number != top
-    }
-    near = [one for number, one in enumerate(settings) if number == top or _is_near(below[number])]
+    settings = [one for one in settings if one not in controls] or settings
+    top = highest(settings, metric)
+    near = [one for one in settings if _is_near(top, one, metric)]
     limit = _TOKEN_TOLERANCE * min(map(_tokens, near))
     alike = [one for one in near if _tokens(one) <= limit]
     chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))
 
-    def score_at(setting: SettingSummary) -> str:
+    def at(setting: SettingSummary) -> str:
         return f"{setting.scores[metric].describe()} at {assignments(setting.values, axes)}"
 
-    if chosen is not settings[top]:
-        why = (
-            f"the fewest tokens of the {len(near)} settings within one standard error (of the paired difference) of "
-            f"the highest {metric} ({score_at(settings[top])})"
-        )
-    elif len(near) > 1 and not isinf(_tokens(chosen)):
-        why = f"the highest {metric}; none of the settings within one standard error of it has fewer tokens"
+    why = f"the highest {metric}"
+    if chosen is not top:
+        within = f"of the {len(near)} settings within one standard error (of the paired difference) of"
+        why = f"the fewest tokens {within} {why} ({at(top)})"
     elif len(near) > 1:
-        why = f"the highest {metric}, and the first of those within one standard error of it"
-    elif any(one.low is not None for one in below.values()):
-        why = f"the highest {metric}; settings with fewer tokens score lower by more than one standard error"
-    else:
-        why = f"the highest {metric}; there are too few questions to estimate a standard error"
+        why += "; none of the settings within one standard error of it has fewer tokens"
     if isinf(_tokens(chosen)):
         why += "; its tokens are unknown"
-    if any(_tokens(one) < _tokens(chosen) for one in near):
-        why += _PREFERS_SOURCE
-    if (chance := _higher_control(controls, settings[top], metric)) is not None:
-        why += f"; random order, a control, scores even higher ({score_at(chance)})"
+    elif any(_tokens(one) < _tokens(chosen) for one in near):
+        why += "; among those within 1 % of the fewest tokens, the one in source order"
+    chance = max([top, *controls], key=lambda one: one.scores[metric].mean or 0.0)
+    if chance not in settings:
+        why += f"; random order, a control, scores even higher ({at(chance)})"
     return chosen, why
 
 
-def _higher_control(controls: Sequence[SettingSummary], top: SettingSummary, metric: str) -> SettingSummary | None:
-    """The control with the highest mean, if that is above the mean of the highest other setting."""
-    best = max(controls, key=lambda one: one.scores[metric].mean or 0.0, default=top)
-    return best if (best.scores[metric].mean or 0.0) > (top.scores[metric].mean or 0.0) else None
-
-
-def _is_near(one: Difference) -> bool:
+def _is_near(top: SettingSummary, other: SettingSummary, metric: str) -> bool:
     """Whether the highest setting is above it by at most one standard error of the mean difference."""
-    if one.mean is None or one.mean <= 0:
-        return one.mean is not None
-    # A 95 % interval extends about 1.96 standard errors to each side.
-    return one.low is not None and one.high is not None and one.mean <= (one.high - one.low) / (2 * 1.96)
+    apart = top.matrix.family(metric).compare(top.number, other.number)
+    return apart.mean is not None and apart.mean <= (apart.standard_error or 0.0)
 
 
 def _tokens(setting: SettingSummary) -> float:
     """Input plus output tokens of the model, or context tokens if no model is used; infinite if unknown."""
-    cost = setting.cost("tokens" if asks_model(setting) else "context_tokens")
+    cost = setting.cost("tokens" if setting.asks_model else "context_tokens")
     return inf if cost is None else cost
 
 
@@ -206,3 +270,9 @@ def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
         if last is None or scores[place] > scores[last] or (scores[place], costs[place]) == (scores[last], costs[last]):
             front.append(place)
     return front
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first few texts, and the number of the others."""
+    more = [f"and {len(texts) - _MAX_NAMED:,} more"] if len(texts) > _MAX_NAMED else []
+    return "; ".join([*texts[:_MAX_NAMED], *more])

@@ -6,22 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import fsum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import ResultMatrix
-from oprag.compare.analysis.settings import ORDERED_AXES, Setting, by_data, content, curves_along, varying_axes
+from oprag.compare.analysis.settings import ORDERED_AXES, by_data, content, curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import higher_is_better
-from oprag.compare.stats.difference import Difference, paired_difference
-from oprag.compare.stats.resampling import FloatArray, by_cluster, max_t_p_values
+from oprag.compare.stats import Difference, FloatArray, by_cluster, max_t_p_values, paired_difference
+from oprag.errors import ExperimentError
+
+if TYPE_CHECKING:
+    from oprag.compare.analysis.matrix import ResultMatrix
 
 __all__ = [
     "ComparisonFamily",
     "SettingDifference",
-    "against_highest",
     "axis_pairs",
+    "changes_since",
     "family_of",
     "highest",
     "single_baselines",
@@ -127,7 +129,6 @@ class ComparisonFamily:
                 self._scores[first],
                 self._scores[second],
                 self._matrix.clusters,
-                confidence=self._matrix.confidence,
                 resamples=self._matrix.resamples,
             )
             adjusted = self._adjusted.get(frozenset(key))
@@ -159,61 +160,34 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     0.05 in more than one of twenty experiments (one of eight for 15 settings). A best setting or a sweet spot
     needs p < 0.05 in all comparisons with it, which then happens in at most one of twenty.
     """
-    scores = matrix.setting_values(metric)
     pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
     if higher_is_better(metric, matrix.described):
-        pairs += _with_the_highest(matrix.settings, scores)
-    return ComparisonFamily(matrix, scores, pairs)
+        pairs += _with_the_highest(matrix, metric)
+    return ComparisonFamily(matrix, matrix.setting_values(metric), pairs)
 
 
-def _with_the_highest(settings: Sequence[Setting], scores: FloatArray) -> Iterator[tuple[int, int]]:
-    scored = [one for one in settings if not np.isnan(scores[one.number]).all()]
+def _with_the_highest(matrix: ResultMatrix, metric: str) -> Iterator[tuple[int, int]]:
+    scored = [one for one in matrix.settings if metric in one.scores]
     groups = list(by_data(scored).values())
     for axis in varying_axes(scored)[0]:
         if axis in ORDERED_AXES:
             groups += [along for _, along in curves_along(scored, axis)]
     for members in groups:
-        top = members[highest([scores[one.number] for one in members])]
+        top = highest(members, metric)
         yield from ((top.number, other.number) for other in members if other is not top)
 
 
-def against_highest(
-    settings: Sequence[SettingSummary], metric: str, family: ComparisonFamily, axis: str | None = None
-) -> tuple[SettingSummary, list[SettingDifference]]:
-    """The highest setting by score, and its difference to each of the others (`baseline`)."""
-    top = settings[highest([one.by_question(metric) for one in settings])]
-    return top, [
-        SettingDifference(
-            metric=metric,
-            setting=top,
-            baseline=other,
-            difference=family.compare(top.number, other.number),
-            axis=axis,
-        )
-        for other in settings
-        if other is not top
-    ]
+def highest(settings: Sequence[SettingSummary], metric: str) -> SettingSummary:
+    """The setting whose mean is above that of most others, over the questions that both have; on ties, the first.
 
-
-def highest(samples: Sequence[FloatArray]) -> int:
-    """Index of the sample whose mean is above that of most others, over the questions that both have.
-
-    If all samples have the same questions, it is the one with the highest mean; on ties, the first. A sample is an
-    array of shape (questions,), with NaN for missing scores and at least one score.
+    If all settings have scores of the same questions, it is the one with the highest mean. Each setting must have a
+    score.
     """
-    known = [~np.isnan(one) for one in samples]
-    means = [fsum(one[has].tolist()) / int(has.sum()) for one, has in zip(samples, known, strict=True)]
-    numbers = range(len(samples))
-    if all(np.array_equal(has, known[0]) for has in known):
-        return max(numbers, key=means.__getitem__)
-
-    def ahead(number: int, other: int) -> bool:
-        both = known[number] & known[other]
-        # Exactly rounded, so that equal samples differ by 0 in any order.
-        return fsum([*samples[number][both].tolist(), *(-samples[other][both]).tolist()]) > 0
-
-    wins = [sum(ahead(number, other) for other in numbers if other != number) for number in numbers]
-    return max(numbers, key=lambda number: (wins[number], means[number]))
+    scores = np.array([one.by_question(metric) for one in settings])
+    # Rounded, so that equal scores in another order are a tie.
+    wins = [int(np.sum(np.nansum(one - scores, axis=1).round(9) > 0)) for one in scores]
+    means = np.nanmean(scores, axis=1).round(9).tolist()
+    return settings[max(range(len(settings)), key=lambda number: (wins[number], means[number]))]
 
 
 def axis_pairs(
@@ -229,12 +203,10 @@ def axis_pairs(
         present = [one.values[axis] for one in settings]
         first = next((value for value in [*matrix.grid[axis], *present] if value in present), None)
     # Grouped by effective axes: there are few such groups, and within two of them a lookup by values finds the matches.
-    baselines: dict[frozenset[str], list[Setting]] = {}
-    others: list[Setting] = []
+    baselines: dict[frozenset[str], list[SettingSummary]] = {}
+    others: list[SettingSummary] = []
     for one in settings:
-        value = one.values[axis]
-        is_first = type(value) is type(first) and value == first
-        (baselines.setdefault(frozenset(one.values), []) if is_first else others).append(one)
+        (baselines.setdefault(frozenset(one.values), []) if one.values[axis] == first else others).append(one)
     known: dict[tuple[frozenset[str], frozenset[str]], dict[frozenset[Any], list[int]]] = {}
     for other in others:
         for names, members in baselines.items():
@@ -245,3 +217,34 @@ def axis_pairs(
                     by_values.setdefault(content(one.values, shared), []).append(one.number)
             for number in known[names, shared].get(content(other.values, shared), ()):
                 yield number, other.number
+
+
+def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[SettingDifference]:
+    """Compare the settings that are in both results, in the order of the new ones: new minus old (`baseline`).
+
+    Questions are the same if their text, gold answers, evidence and documents are. p-values are corrected for all
+    settings.
+
+    Raises:
+        ExperimentError: The results have no setting or no scored question in common.
+    """
+    columns = {question.key: column for column, question in enumerate(old.questions)}
+    values = {content(one.values): one for one in old.settings}
+    same = [(one, values[content(one.values)]) for one in new.settings if content(one.values) in values]
+    if not same:
+        raise ExperimentError(
+            f"the results of {old.experiment!r} have no setting of {new.experiment!r}", old.experiment
+        )
+    before = np.full((len(same), len(new.questions)), np.nan)
+    for column, question in enumerate(new.questions):
+        if question.key in columns:
+            before[:, column] = [other.by_question(metric)[columns[question.key]] for _, other in same]
+    both = np.concatenate([[one.by_question(metric) for one, _ in same], before])
+    if np.isnan(both[: len(same)] - before).all():
+        raise ExperimentError(f"no question has scores for {metric} in both results", metric)
+    pairs = [(number, len(same) + number) for number in range(len(same))]
+    family = ComparisonFamily(new, both, pairs)
+    return [
+        SettingDifference(metric=metric, setting=one, baseline=other, difference=family.compare(*pair))
+        for (one, other), pair in zip(same, pairs, strict=True)
+    ]

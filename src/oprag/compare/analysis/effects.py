@@ -1,9 +1,9 @@
-"""Order effects, pooled and by setting; and the smallest differences that an experiment can detect."""
+"""Effects of an axis, pooled over all settings that differ only in it; of all questions, or by the value of a field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -11,112 +11,96 @@ import numpy as np
 
 from oprag.chunk import counted
 from oprag.compare.analysis.differences import ComparisonFamily, axis_pairs
-from oprag.compare.analysis.matrix import ResultMatrix, mean_over
+from oprag.compare.analysis.matrix import BoolArray, ResultMatrix, mean_over
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.metrics.registry import higher_is_better
-from oprag.compare.stats.difference import POWER, Difference, detectable_difference
-from oprag.compare.stats.resampling import FloatArray
+from oprag.compare.stats import ALPHA, POWER, Difference, FloatArray, bootstrap_counts
+from oprag.options import check_names
 
-__all__ = ["OrderEffect", "PooledPairs", "compare_pooled", "order_effects", "pool_pairs", "power_of"]
+__all__ = ["Effect", "Slice", "effects_of", "power_of", "slices_of"]
 
+Pairs = list[tuple[int, int]]
 
-@dataclass(frozen=True, kw_only=True)
-class OrderEffect:
-    """Difference between source order and another order.
-
-    Attributes:
-        order: The other order.
-        difference: Source order minus the other order.
-        pooled: Whether scores are averaged, for each question, over all pairs of settings that differ only in the
-            order.
-        values: Values that both settings share; empty if pooled.
-        pairs: Number of pairs of settings.
-        detectable: Smallest difference that this number of questions is likely to detect; None if nothing differs,
-            there are too few questions, or it is not pooled.
-    """
-
-    order: Any
-    difference: Difference
-    pooled: bool
-    values: Mapping[str, Any] = field(default_factory=dict)
-    pairs: int = 1
-    detectable: float | None = None
+_MAX_VALUES = 8
+"""Maximum number of values of a field: text fields with more are not sliced, numbers are split at the median."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PooledPairs:
-    """Pairs of settings that differ only in the value of an axis.
+class Effect:
+    """Difference between two values of an axis, averaged for each question over all otherwise equal settings.
 
     Attributes:
-        value: Axis value of the second setting of each pair; the first has the baseline value.
-        pairs: Numbers of the two settings of each pair.
-        apart: First minus second, averaged over all pairs, of shape (questions,); NaN unless all pairs have the
-            question.
+        value: Value of the axis.
+        baseline: The value it is compared with: source order, or the first value in the grid.
+        pairs: Numbers of the settings of each pair, first the one with the baseline value.
+        difference: Scores with the value minus those with the baseline, for questions that all pairs have. It is
+            corrected only for the other values of the axis: whether order matters is one question, however many
+            settings it is tested in.
     """
 
     value: Any
+    baseline: Any
     pairs: Sequence[tuple[int, int]]
-    apart: FloatArray
+    difference: Difference
 
 
-def pool_pairs(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[PooledPairs]:
-    """Pair the settings of each axis value with otherwise equal ones of the first value, or of source order.
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Questions with one value of a field, and the effect of an axis on them.
 
-    The baseline of the axis "order" is always source order; without it, the result is empty. Pairs without common
-    questions are dropped.
+    Attributes:
+        field: Name of the field.
+        value: Value of the field; for numbers with many values, a range in words.
+        questions: Number of questions with this value.
+        effect: The effect on these questions, corrected for all slices of the field.
+        contrast: The difference minus that of all other questions that have the field, with an interval but without a
+            p-value, and not corrected for the number of slices. It is needed because a difference shown in one slice
+            but not in another does not show that the slices differ. It has no mean if either side has no question.
     """
-    values = matrix.setting_values(metric)
-    found: dict[Any, list[tuple[int, int]]] = {}
-    for one, other in axis_pairs(matrix, axis, data, first="source" if axis == "order" else None):
-        if not np.isnan(values[one] - values[other]).all():
-            found.setdefault(matrix.settings[other].values[axis], []).append((one, other))
+
+    field: str
+    value: Any
+    questions: int
+    effect: Effect
+    contrast: Difference
+
+
+def effects_of(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[Effect]:
+    """The effect of each other value of an axis; pairs of settings without common questions are left out.
+
+    The baseline of the axis "order" is always source order; without it, the result is empty.
+    """
+    return _tested(matrix, axis, _pooled(matrix, metric, axis, data))
+
+
+def slices_of(
+    matrix: ResultMatrix, field: str, metric: str, axis: str = "order", data: str | None = None
+) -> list[Slice]:
+    """Effects of an axis, separately for the questions of each value of a field.
+
+    Empty if the field has a single value, or is text with more than eight values.
+
+    Raises:
+        OptionError: No question has the field.
+    """
+    check_names([field], matrix.field_names, what="field of the questions")
+    groups = list(_groups(matrix, field, data))
+    if len(groups) < 2:
+        return []
+    with_field = np.any([inside for _, inside in groups], axis=0)
+    pooled = _pooled(matrix, metric, axis, data)
+    parts = [(pairs, apart, value, inside) for pairs, apart in pooled for value, inside in groups]
+    effects = _tested(matrix, axis, [(pairs, np.where(inside, apart, np.nan)) for pairs, apart, _, inside in parts])
     return [
-        PooledPairs(value=value, pairs=pairs, apart=mean_over(np.array([values[i] - values[j] for i, j in pairs])))
-        for value, pairs in found.items()
+        Slice(
+            field=field,
+            value=value,
+            questions=int(inside.sum()),
+            effect=effect,
+            contrast=_contrast(matrix, np.where(with_field, apart, np.nan), inside),
+        )
+        for effect, (_, apart, value, inside) in zip(effects, parts, strict=True)
     ]
-
-
-def compare_pooled(matrix: ResultMatrix, apart: Sequence[FloatArray]) -> list[Difference]:
-    """Test the mean of each array against 0, corrected for these arrays only; NaN marks missing questions."""
-    zeros = [np.where(np.isnan(one), np.nan, 0.0) for one in apart]
-    pairs = [(number, len(apart) + number) for number in range(len(apart))]
-    family = ComparisonFamily(matrix, np.array([*apart, *zeros]), pairs)
-    return [family.compare(*pair) for pair in pairs]
-
-
-def order_effects(
-    matrix: ResultMatrix, metric: str, data: str | None = None, *, family: ComparisonFamily | None = None
-) -> list[OrderEffect]:
-    """Source order minus each other order: pooled, and for each pair of settings that differ only in the order.
-
-    Pooled differences are corrected only for one another: whether source order helps is one question, however many
-    settings it is tested in. Single pairs have the p-values of their family; without a family they are left out.
-    """
-    pooled = pool_pairs(matrix, metric, data=data)
-    together = compare_pooled(matrix, [one.apart for one in pooled])
-    found: list[OrderEffect] = []
-    for one, difference in zip(pooled, together, strict=True):
-        detectable = detectable_difference(
-            one.apart,
-            matrix.clusters,
-            questions=max(1, difference.n),
-            comparisons=len(pooled),
-            confidence=matrix.confidence,
-        )
-        found.append(
-            OrderEffect(
-                order=one.value, difference=difference, pooled=True, pairs=len(one.pairs), detectable=detectable
-            )
-        )
-        if family is None:
-            continue
-        for first, second in one.pairs:
-            values, others = matrix.settings[first].values, matrix.settings[second].values
-            shared = {name: value for name, value in values.items() if name != "order" and others.get(name) == value}
-            found.append(
-                OrderEffect(order=one.value, values=shared, difference=family.compare(first, second), pooled=False)
-            )
-    return found
 
 
 def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str]:
@@ -133,17 +117,88 @@ def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str
     if metric is None or axis is None:
         return
     for data, asked in questions.items():
-        pooled = pool_pairs(matrix, metric, axis, data)
-        found = [
-            detectable_difference(one.apart, matrix.clusters, questions=asked, comparisons=len(pooled))
-            for one in pooled
-        ]
-        known = [difference for difference in found if difference is not None]
+        effects = [one.difference for one in effects_of(matrix, metric, axis, data)]
+        known = [size for one in effects if (size := one.detectable(asked, len(effects))) is not None]
         if known:
-            answered = max(int(np.sum(~np.isnan(one.apart))) for one in pooled)
-            corrected = f", corrected for {len(pooled):,} comparisons" if len(pooled) > 1 else ""
+            answered = max(one.n for one in effects)
+            corrected = f", corrected for {len(effects):,} comparisons" if len(effects) > 1 else ""
             yield (
                 f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: with {counted(asked, 'question')}, "
                 f"differences of about {float(f'{median(known):.2g}'):,g} or more can be detected (from "
                 f"{counted(answered, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
             )
+
+
+def _pooled(matrix: ResultMatrix, metric: str, axis: str, data: str | None) -> list[tuple[Pairs, FloatArray]]:
+    """For each other value of an axis, the pairs of settings, and their mean difference in each question."""
+    values = matrix.setting_values(metric)
+    found: dict[Any, Pairs] = {}
+    for one, other in axis_pairs(matrix, axis, data, first="source" if axis == "order" else None):
+        if not np.isnan(values[other] - values[one]).all():
+            found.setdefault(matrix.settings[other].values[axis], []).append((one, other))
+    return [
+        (pairs, mean_over(np.array([values[other] - values[one] for one, other in pairs]))) for pairs in found.values()
+    ]
+
+
+def _tested(matrix: ResultMatrix, axis: str, pooled: Sequence[tuple[Pairs, FloatArray]]) -> list[Effect]:
+    """Test each mean difference against 0, corrected together."""
+    rows = [apart for _, apart in pooled]
+    rows += [np.where(np.isnan(apart), np.nan, 0.0) for _, apart in pooled]
+    family = ComparisonFamily(matrix, np.array(rows), [(place, len(pooled) + place) for place in range(len(pooled))])
+    return [
+        Effect(
+            value=matrix.settings[pairs[0][1]].values[axis],
+            baseline=matrix.settings[pairs[0][0]].values[axis],
+            pairs=pairs,
+            difference=family.compare(place, len(pooled) + place),
+        )
+        for place, (pairs, _) in enumerate(pooled)
+    ]
+
+
+def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tuple[Any, BoolArray]]:
+    """Values of a field, each with a mask of the questions that have it."""
+    known = [
+        fields.get(field) if data in (None, question.data) else None
+        for question, fields in zip(matrix.questions, matrix.fields, strict=True)
+    ]
+    values = [value for value in dict.fromkeys(known) if value is not None]
+    if len(values) <= _MAX_VALUES:
+        # Yes before no, and numbers in ascending order.
+        if not any(isinstance(value, str) for value in values):
+            values.sort(reverse=all(isinstance(value, bool) for value in values))
+        for value in values:
+            yield value, np.array([one == value for one in known])
+    elif not any(isinstance(value, bool | str) for value in values):
+        numbers = np.array([np.nan if one is None else one for one in known], dtype=np.float64)
+        middle = float(np.nanmedian(numbers))
+        # NaN compares false on both sides.
+        for text, inside in ((f"up to {middle:g}", numbers <= middle), (f"more than {middle:g}", numbers > middle)):
+            if inside.any():
+                yield text, inside
+
+
+def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Difference:
+    """Mean inside minus mean outside, with a percentile bootstrap over units; a unit may be on both sides."""
+    known = ~np.isnan(apart)
+    names, units = np.unique(matrix.clusters[known], return_inverse=True)
+    sides = [(inside[known] == side).astype(np.float64) for side in (True, False)]
+    sums = np.array([np.bincount(units, apart[known] * side, len(names)) for side in sides]).T
+    sizes = np.array([np.bincount(units, side, len(names)) for side in sides]).T
+    found = Difference(n=int(known.sum()), units=len(names))
+    if not sizes.sum(axis=0).all():
+        return found
+
+    def contrast(weights: FloatArray) -> FloatArray:
+        # A sample without questions on one side gives NaN, which the quantiles ignore.
+        with np.errstate(invalid="ignore"):
+            means = (weights @ sums) / (weights @ sizes)
+        return means[:, 0] - means[:, 1]  # type: ignore[no-any-return]
+
+    found = replace(found, mean=float(contrast(np.ones((1, len(names))))[0]))
+    if len(names) < 2:
+        return found
+    drawn = np.concatenate([contrast(counts) for counts in bootstrap_counts(len(names), matrix.resamples)])
+    low, high = map(float, np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]))
+    return replace(found, low=low, high=high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,13 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.compare.analysis.settings import (
-    Setting,
-    effective_values,
-    grid_values,
-    group_cells,
-    hashable,
-    place_in_grid,
+from oprag.compare.analysis.differences import ComparisonFamily, family_of
+from oprag.compare.analysis.settings import content, effective_values, grid_values, hashable, place_in_grid
+from oprag.compare.analysis.summary import (
+    ANSWERED,
+    COSTS,
+    COUNTS,
+    FAILED,
+    MEASURED,
+    MODEL_COUNTS,
+    NOT_ASKED,
+    NOT_TRIED,
+    SettingSummary,
 )
 from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
@@ -28,58 +32,25 @@ from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price
-from oprag.compare.stats.resampling import RESAMPLES, FloatArray, IntArray
+from oprag.compare.stats import RESAMPLES, FloatArray, IntArray
 from oprag.compare.validation import validated
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage
 
-__all__ = [
-    "ANSWERED",
-    "COSTS",
-    "COUNTS",
-    "FAILED",
-    "MAX_FIELDS",
-    "MEASURED",
-    "NOT_ASKED",
-    "NOT_TRIED",
-    "BoolArray",
-    "Fields",
-    "ResultMatrix",
-    "matrix_of",
-    "mean_over",
-    "question_fields",
-    "read_matrix",
-]
+__all__ = ["BoolArray", "Fields", "ResultMatrix", "matrix_of", "mean_over", "question_fields"]
 
 BoolArray = NDArray[np.bool_]
-StatusArray = NDArray[np.int8]
-ObjectArray = NDArray[np.object_]
 Shape = tuple[int, int]
 Fields = Mapping[str, str | int | float | bool]
 
-NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
-"""Status of a question in a cell; `NOT_ASKED` if the question belongs to another data set than the cell."""
-
-_MODEL_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
-COUNTS = (*_MODEL_COUNTS, "embedded_tokens", "context_tokens")
-"""Counts stored with each answer."""
-MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
-"""Measurements of an answer; CPU in percent is relative to one core."""
-COSTS = ("tokens", *COUNTS, "money", "seconds")
-"""Costs of an answer; "tokens" is the sum of input and output tokens."""
 _NOT_METRICS = {*COSTS, *MEASURED, "estimated"}
-
-MAX_FIELDS = 50
-"""Maximum number of fields per question; further ones are dropped."""
 _SPREAD_DISTANCE = 2_000
 """Evidence counts as spread if more than this many characters lie between two of its spans."""
-_MAX_LENGTH = 200
-_EVIDENCE_FIELDS = {"evidence_spans", "spread"}
-
+_MAX_LENGTH = 200  # characters of a field
+_KINDS = ((bool,), (int, float), (str, list))
+"""Types of the values of an axis, by that of its default; any if the default is None."""
 _MIN_DOCUMENTS = 10
 """Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
-_MAX_PLACES, _MAX_PLACES_PER_ANSWER = 10**7, 100
-"""Maximum matrix entries (cells × questions), in total and per answer; a file above both limits is rejected."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,16 +67,13 @@ class ResultMatrix:
             clustered by document if their data set has ten or more documents. Otherwise each question is its own
             cluster (repeats of the same wording about the same documents share one), and results hold for these
             documents only.
+        answers: Answers and failures without their texts, of shape (cells, questions); None where there is none.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
         values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
             value is missing. Model costs are NaN in a cell without a model. "estimated" is 1 where oprag counted the
             tokens of an answer.
-        notes: Notes on each answer, such as an empty reply.
-        errors: Error class of each failed question.
-        routes: Route of each answer, for methods with several routes.
         cores: Cores that the runs which measured answers could use.
         spent: Calls, tokens and money spent on models in all runs.
-        confidence: Confidence level of intervals.
         resamples: Number of samples for intervals and p-values.
     """
 
@@ -115,16 +83,14 @@ class ResultMatrix:
     questions: Sequence[QuestionRecord] = field(repr=False)
     fields: Sequence[Fields] = field(repr=False)
     clusters: IntArray = field(repr=False)
-    status: StatusArray = field(repr=False)
+    answers: NDArray[np.object_] = field(repr=False)
+    status: NDArray[np.int8] = field(repr=False)
     values: Mapping[str, FloatArray] = field(repr=False)
-    notes: ObjectArray = field(repr=False)
-    errors: ObjectArray = field(repr=False)
-    routes: ObjectArray = field(repr=False)
     cores: Sequence[str] = field(repr=False)
     spent: Spent = field(default_factory=Spent, repr=False)
-    confidence: float = 0.95
     resamples: int = RESAMPLES
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
+    _families: dict[str, ComparisonFamily] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def grid(self) -> dict[str, list[Any]]:
@@ -132,9 +98,15 @@ class ResultMatrix:
         return grid_values(self.described)
 
     @cached_property
-    def settings(self) -> tuple[Setting, ...]:
-        """Settings, in the order of their first cells."""
-        return group_cells([cell.values for cell in self.cells])
+    def settings(self) -> tuple[SettingSummary, ...]:
+        """Settings, in the order of their first cells: cells that differ only in the seed or the repeat are one."""
+        found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
+        for row, cell in enumerate(self.cells):
+            effective = effective_values(cell.values)
+            found.setdefault(content(effective), (effective, []))[1].append(row)
+        return tuple(
+            SettingSummary(self, number, values, tuple(rows)) for number, (values, rows) in enumerate(found.values())
+        )
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -145,45 +117,45 @@ class ResultMatrix:
     @cached_property
     def field_names(self) -> tuple[str, ...]:
         """Names of all question fields, in order of first use."""
-        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))[:MAX_FIELDS]
+        return tuple(dict.fromkeys(name for fields in self.fields for name in fields))
 
     def setting_values(self, name: str) -> FloatArray:
         """Values of a metric or a cost for each question in each setting, averaged over the cells of the setting.
 
         Five random orders of 100 questions are not 500 independent samples: scores of one question under several seeds
-        are correlated. Resampling them as if they were independent makes the interval too narrow, and more so with more
-        seeds. Averaging first makes each question one unit; more seeds then reduce the noise of the orders, but not
-        that of the questions.
+        are correlated. Averaging first makes each question one unit; more seeds then reduce the noise of the orders,
+        but not that of the questions.
 
         Returns:
             An array of shape (settings, questions); NaN where any cell of the setting lacks a value.
         """
         if name not in self._of_settings:
-            found = np.full((len(self.settings), len(self.questions)), np.nan)
-            if name in self.values:
-                for number, setting in enumerate(self.settings):
-                    found[number] = mean_over(self.values[name][list(setting.cells)])
-            found.flags.writeable = False
-            self._of_settings[name] = found
+            known = self.values.get(name, np.full(self.status.shape, np.nan))
+            rows = [mean_over(known[list(setting.rows)]) for setting in self.settings]
+            self._of_settings[name] = np.array(rows).reshape(len(self.settings), len(self.questions))
         return self._of_settings[name]
+
+    def family(self, metric: str) -> ComparisonFamily:
+        """All comparisons of settings in a metric; their p-values are corrected together."""
+        if metric not in self._families:
+            self._families[metric] = family_of(self, metric)
+        return self._families[metric]
 
     def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
         """Restrict the matrix to some settings (by number) and questions; clusters keep their numbers."""
         numbers = range(len(self.settings)) if settings is None else settings
-        cells = sorted(cell for number in numbers for cell in self.settings[number].cells)
-        columns = range(len(self.questions)) if questions is None else np.flatnonzero(questions).tolist()
+        cells = sorted(row for number in numbers for row in self.settings[number].rows)
+        columns = np.flatnonzero(np.ones(len(self.questions)) if questions is None else questions).tolist()
         part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
         return replace(
             self,
             cells=[self.cells[cell] for cell in cells],
             questions=[self.questions[column] for column in columns],
             fields=[self.fields[column] for column in columns],
-            clusters=self.clusters[list(columns)],
+            clusters=self.clusters[columns],
+            answers=self.answers[part],
             status=self.status[part],
             values={name: some for name, values in self.values.items() if not np.isnan(some := values[part]).all()},
-            notes=self.notes[part],
-            errors=self.errors[part],
-            routes=self.routes[part],
         )
 
 
@@ -197,53 +169,42 @@ def mean_over(rows: FloatArray) -> FloatArray:
     return mean
 
 
-def read_matrix(file: str | os.PathLike[str], experiment: str | None = None) -> ResultMatrix:
-    """Read the scores and costs of an experiment; its name is required if the file has several.
+def matrix_of(reader: ResultsReader) -> ResultMatrix:
+    """Read the scores and costs of the reader's experiment.
 
     Raises:
-        ExperimentError: The file has no such experiment, or has several and `experiment` is None.
-        ResultsFileError: The file is missing, corrupt, not a results file, or has too few answers for its cells.
+        ResultsFileError: The file is corrupt.
     """
-    with ResultsReader(file, experiment) as reader:
-        return matrix_of(reader)
-
-
-def matrix_of(reader: ResultsReader) -> ResultMatrix:
-    """Build the matrix of the reader's experiment; raises like `read_matrix`."""
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
     # The file stores cells in insertion order.
     sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
-    row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
+    row_of = {number: row for row, number in enumerate(sequence)}
     cells = [reader.cells[number]._replace(values=on_axes[number]) for number in sequence]
     shape = len(cells), len(reader.questions)
-    answers = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
-    _check_size(reader, shape, len(answers))
-
-    status = np.full(shape, NOT_ASKED, dtype=np.int8)
+    found = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
+    answers, status = np.full(shape, None, dtype=object), np.full(shape, NOT_ASKED, dtype=np.int8)
     data = np.array([question.data for question in reader.questions], dtype=object)
     for row, cell in enumerate(cells):
         status[row, data == cell.values["data"]] = NOT_TRIED
-    notes, errors, routes = (np.full(shape, None, dtype=object) for _ in range(3))
-    for place, answer in answers.items():
-        status[place] = FAILED if answer.failed else ANSWERED
-        notes[place], errors[place], routes[place] = answer.notes, answer.error, answer.route
-
-    answered = {place: answer for place, answer in answers.items() if not answer.failed}
-    values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
-    taken = {*COSTS, *METRICS, *values}
+    for place, answer in found.items():
+        answers[place], status[place] = answer, FAILED if answer.failed else ANSWERED
+    answered = {place: answer for place, answer in found.items() if not answer.failed}
+    values = _costs(reader.described, cells, answered, shape)
+    for number, question, metric, value in reader.scores():
+        # A score named like a cost is dropped: costs come from the answers.
+        if metric not in _NOT_METRICS:
+            values.setdefault(metric, np.full(shape, np.nan))[row_of[number], question] = value
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
         cells=cells,
         questions=reader.questions,
-        fields=[question_fields(one, taken) for one in reader.questions],
+        fields=[question_fields(one, {*COSTS, *METRICS, *values}) for one in reader.questions],
         clusters=_clusters(reader.questions),
+        answers=answers,
         status=status,
         values=values,
-        notes=notes,
-        errors=errors,
-        routes=routes,
         cores=reader.cores(),
         spent=reader.spent(),
     )
@@ -257,23 +218,10 @@ def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
     """
     default = axes()[name].default
     value = cell.values.get(name, default)
-    if name in CELL_COLUMNS or default is None:
-        return value
-    expected = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
-    if not isinstance(value, expected) or isinstance(value, bool) is not (expected is bool):
+    kinds = next((kinds for kinds in _KINDS if isinstance(default, kinds)), ())
+    if name not in CELL_COLUMNS and kinds and type(value) not in kinds:
         raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells.options", reader.path)
     return value
-
-
-def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int = 1) -> None:
-    """Reject a file with few answers whose matrix would take an arbitrary amount of memory."""
-    places = shape[0] * shape[1] * arrays
-    if places > _MAX_PLACES and places > _MAX_PLACES_PER_ANSWER * answers:
-        raise ResultsFileError(
-            f"{reader.path} has only {answers:,} answers or scores for {places:,} matrix entries (cells × questions); "
-            "refusing to allocate such a large matrix",
-            reader.path,
-        )
 
 
 def _costs(
@@ -297,24 +245,13 @@ def _costs(
     own = np.array([kind_of(str(cell.values.get("method"))).own for cell in cells], dtype=bool)
     # A pipeline whose tokens are unknown has none; the number of its model calls is never known.
     unknown = own[:, np.newaxis] & (found["input_tokens"] == 0)
-    for name in (*_MODEL_COUNTS, "estimated"):
+    for name in (*MODEL_COUNTS, "estimated"):
         found[name][[model is None and not mine for model, mine in zip(models, own, strict=True)]] = np.nan
         found[name][unknown if name != "calls" else own] = np.nan
     found["tokens"] = found["input_tokens"] + found["output_tokens"]
     seconds = np.where(found["seconds"] > 0, found["seconds"], np.nan)
     found["cpu_percent"] = 100 * found["cpu_seconds"] / seconds
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
-
-
-def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
-    # A score named like a cost is dropped: costs come from the answers.
-    scores = [score for score in reader.scores() if score[2] not in _NOT_METRICS]
-    metrics = dict.fromkeys(metric for *_, metric, _ in scores)
-    _check_size(reader, shape, len(scores), len(metrics))
-    found = {metric: np.full(shape, np.nan) for metric in metrics}
-    for cell, question, metric, value in scores:
-        found[metric][row_of[cell], question] = value
-    return found
 
 
 def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
@@ -345,9 +282,8 @@ def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fi
     if question.evidence:
         found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
-    reserved = {*axes(), *RESERVED, *taken} - _EVIDENCE_FIELDS
-    named = {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
-    return dict(list(named.items())[:MAX_FIELDS])
+    reserved = {*axes(), *RESERVED, *taken} - {"evidence_spans", "spread"}
+    return {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
 
 
 def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:

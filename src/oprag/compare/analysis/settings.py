@@ -1,28 +1,21 @@
-"""Settings: groups of cells that differ only in the seed of a random order or the repeat, and the axes they vary in."""
+"""Settings by their values on axes: which values have an effect, which axes vary, and in which order they are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from oprag.compare.controls import kind_of
-from oprag.compare.spec.axes import AVERAGED, axes, check_axis, has_effect
-from oprag.errors import OptionError
+from oprag.compare.spec.axes import AVERAGED, axes, has_effect
 
 __all__ = [
     "ORDERED_AXES",
     "HasValues",
-    "Setting",
-    "asks_model",
     "axis_rank",
     "by_data",
-    "check_ordered",
     "content",
     "curves_along",
     "effective_values",
     "grid_values",
-    "group_cells",
     "hashable",
     "place_in_grid",
     "varying_axes",
@@ -60,70 +53,22 @@ class HasValues(Protocol):
 Described = TypeVar("Described", bound=HasValues)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A group of cells with the same effective values.
-
-    Attributes:
-        number: Index among the settings.
-        values: Values of the axes that have an effect, except the seed and the repeat.
-        cells: Indices of the cells.
-    """
-
-    number: int
-    values: Mapping[str, Any]
-    cells: tuple[int, ...] = field(repr=False)
-
-
-def group_cells(values: Sequence[Mapping[str, Any]]) -> tuple[Setting, ...]:
-    """Group cells into settings, in the order of their first cells; `values` has each cell's value on every axis."""
-    found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
-    for cell, everything in enumerate(values):
-        effective = effective_values(everything)
-        found.setdefault(content(effective), (effective, []))[1].append(cell)
-    return tuple(Setting(number, effective, tuple(cells)) for number, (effective, cells) in enumerate(found.values()))
-
-
 def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that have an effect, without the seed and the repeat."""
     return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
-def asks_model(setting: HasValues) -> bool:
-    """Whether its answers come from a model; otherwise model costs are missing rather than 0."""
-    return "model" in setting.values or kind_of(str(setting.values["method"])).own
-
-
-def varying_axes(settings: Sequence[HasValues]) -> tuple[list[str], dict[str, Any]]:
+def varying_axes(settings: Iterable[HasValues]) -> tuple[list[str], dict[str, Any]]:
     """Axes in which settings differ, and the values of the axes that they share.
 
     An axis without effect in some settings varies if the other settings have several values of it.
     """
-    differ: list[str] = []
-    same: dict[str, Any] = {}
-    names = dict.fromkeys(name for one in sorted(settings, key=lambda one: -len(one.values)) for name in one.values)
-    for name in names:
-        values = [setting.values[name] for setting in settings if name in setting.values]
-        if any(value != values[0] or type(value) is not type(values[0]) for value in values):
-            differ.append(name)
-        elif values:
-            same[name] = values[0]
-    return differ, same
-
-
-def check_ordered(axis: str) -> None:
-    """Reject an axis whose values are not numbers.
-
-    Raises:
-        OptionError: The axis does not exist, is averaged over (seed, repeat), or has no numeric values.
-    """
-    check_axis(axis)
-    if axis not in ORDERED_AXES:
-        raise OptionError(
-            f"cannot draw a curve over {axis!r}: its values are not numbers; use Results.differences, which accepts "
-            f"any values, or one of the axes {', '.join(ORDERED_AXES)}",
-            axis,
-        )
+    found: dict[str, set[Any]] = {}
+    for one in sorted(settings, key=lambda one: -len(one.values)):
+        for name, value in one.values.items():
+            found.setdefault(name, set()).add(value)
+    differ = [name for name, values in found.items() if len(values) > 1]
+    return differ, {name: value for name, values in found.items() if len(values) == 1 for value in values}
 
 
 def axis_rank(axis: str, value: Any) -> tuple[int, float]:
@@ -140,7 +85,7 @@ def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
     for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
         listed.setdefault(name, list(described.get(part, ())))
     # The seed and the repeat do not distinguish settings, so they come last.
-    names = sorted([*listed, *(name for name in axes() if name not in listed)], key=lambda name: name in AVERAGED)
+    names = sorted(dict.fromkeys([*listed, *axes()]), key=lambda name: name in AVERAGED)
     return {name: listed.get(name, []) for name in names if name in axes()}
 
 
@@ -149,20 +94,20 @@ def hashable(value: Any) -> Any:
     return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
-def by_data(settings: Sequence[Described]) -> dict[str, list[Described]]:
-    """Settings by data set, since scores of different questions are not comparable."""
-    found: dict[str, list[Described]] = {}
-    for setting in settings:
-        found.setdefault(str(setting.values["data"]), []).append(setting)
-    return found
-
-
 def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
     """Sort key of a cell in grid order; the first axis varies slowest.
 
     A value that the grid does not list, since its axis has no effect in the cell, sorts last.
     """
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
+
+
+def by_data(settings: Iterable[Described]) -> dict[str, list[Described]]:
+    """Settings by data set, since scores of different questions are not comparable."""
+    found: dict[str, list[Described]] = {}
+    for setting in settings:
+        found.setdefault(str(setting.values["data"]), []).append(setting)
+    return found
 
 
 def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[str, Any], list[Described]]]:
@@ -182,6 +127,6 @@ def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[st
     return curves
 
 
-def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, type, Any]]:
-    """Values on axes as a set for comparison; values of different types, such as 1 and True, are different."""
-    return frozenset((name, type(values[name]), values[name]) for name in (values if names is None else names))
+def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, Any]]:
+    """Values on axes, or on some of them, as a set for comparison."""
+    return frozenset((name, values[name]) for name in (values if names is None else names))

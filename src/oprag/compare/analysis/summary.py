@@ -1,25 +1,56 @@
-"""Summaries of settings: scores with intervals, and costs."""
+"""Summaries of settings: scores with intervals, costs, and the profile with the same options."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import ANSWERED, COUNTS, FAILED, MEASURED, NOT_ASKED, ResultMatrix
-from oprag.compare.analysis.settings import Setting, by_data
+from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import amount, money_text
-from oprag.compare.stats.resampling import FloatArray
-from oprag.compare.stats.summary import Summary, summarise
+from oprag.compare.controls import kind_of
+from oprag.compare.stats import FloatArray, Summary, summarise
+from oprag.errors import OptionError
 from oprag.methods.answering import CUT_SHORT, EMPTY
+from oprag.methods.options import MethodOptions
+from oprag.options import ContextOptions
+from oprag.profile import Profile
 
-__all__ = ["COUNTED", "MANY", "PROBLEMS", "SettingSummary", "ranked"]
+if TYPE_CHECKING:
+    from oprag.compare.analysis.matrix import ResultMatrix
+    from oprag.compare.db.records import StoredAnswer
 
+__all__ = [
+    "ANSWERED",
+    "COSTS",
+    "COUNTED",
+    "COUNTS",
+    "FAILED",
+    "MANY",
+    "MEASURED",
+    "MODEL_COUNTS",
+    "NOT_ASKED",
+    "NOT_TRIED",
+    "PROBLEMS",
+    "SettingSummary",
+    "ranked",
+]
+
+NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
+"""Status of a question in a cell; `NOT_ASKED` if the question belongs to another data set than the cell."""
+
+MODEL_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
+COUNTS = (*MODEL_COUNTS, "embedded_tokens", "context_tokens")
+"""Counts stored with each answer."""
+MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
+"""Measurements of an answer; CPU in percent is relative to one core."""
+COSTS = ("tokens", *COUNTS, "money", "seconds")
+"""Costs of an answer; "tokens" is the sum of input and output tokens."""
 COUNTED = "~ counted by oprag, since the model did not report the tokens of all answers."
 """The meaning of the mark of `SettingSummary.cost_text`."""
 
@@ -27,110 +58,65 @@ MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
 PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 """The counts of a setting's answers that have a problem, and their names."""
+_INDEX_OPTIONS = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
 
 
-@dataclass(frozen=True, eq=False)
 class SettingSummary:
-    """Scores and costs of one setting.
-
-    Intervals are computed on first use.
+    """Scores and costs of one setting: the cells that differ only in the seed of the random order or in the repeat.
 
     Attributes:
-        matrix: Results that contain the setting.
+        matrix: The results.
         number: Index of the setting in `matrix.settings`.
+        values: Values of the axes that have an effect, except the seed and the repeat.
+        rows: Indices of its cells in the matrix.
+        cells: Number of cells. The following numbers are sums over them.
+        asked: Number of questions to answer.
+        answered: Number of answered questions.
+        failed: Number of failed questions; they have no score and are not part of any mean.
+        remaining: Number of questions not tried yet.
+        cut_short: Number of answers with a reply that was truncated at the model's output token limit.
+        empty: Number of answers that are empty because the model's reply was empty.
+        measured: Number of measured answers.
+        errors: Number of failures by error class.
+        notes: Number of answers with each note, such as an empty reply.
+        routes: Number of answers by route, for methods with several routes.
+        per_answer: Mean calls, tokens and money per answer, as if no calls were shared with other cells. Model costs
+            are missing if no model is used, and money if the model has no price.
+        measurements: Summary of each of `MEASURED` over the measured answers, without intervals.
+        estimated: Whether oprag counted the tokens of some answer, because the model did not report them.
+        doubtful: Whether more than 10 % of the answers are empty or truncated, so that scores mostly reflect that.
+        own: Whether it is an own pipeline.
+        asks_model: Whether its answers come from a model; otherwise model costs are missing rather than 0.
     """
 
-    matrix: ResultMatrix = field(repr=False)
-    number: int
-
-    @property
-    def setting(self) -> Setting:
-        """Values of the setting, and the indices of its cells."""
-        return self.matrix.settings[self.number]
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Values of the axes that have an effect, except the seed and the repeat."""
-        return self.setting.values
-
-    @property
-    def cells(self) -> int:
-        """Number of cells: one for each seed of a random order and each repeat."""
-        return len(self.setting.cells)
-
-    @cached_property
-    def asked(self) -> int:
-        """Number of questions to answer, summed over the cells."""
-        return int(np.sum(self._status != NOT_ASKED))
-
-    @cached_property
-    def answered(self) -> int:
-        """Number of answered questions, summed over the cells."""
-        return int(np.sum(self._status == ANSWERED))
-
-    @cached_property
-    def failed(self) -> int:
-        """Number of failed questions, summed over the cells; they have no score and are not part of any mean."""
-        return int(np.sum(self._status == FAILED))
-
-    @property
-    def remaining(self) -> int:
-        """Number of questions not tried yet, summed over the cells."""
-        return self.asked - self.answered - self.failed
+    def __init__(self, matrix: ResultMatrix, number: int, values: Mapping[str, Any], rows: Sequence[int]) -> None:
+        self.matrix, self.number, self.values, self.rows = matrix, number, values, rows
+        self.cells = len(rows)
+        status = matrix.status[list(rows)]
+        counts = (int(np.sum(status == kind)) for kind in (NOT_TRIED, ANSWERED, FAILED))
+        self.remaining, self.answered, self.failed = counts
+        self.asked = self.remaining + self.answered + self.failed
+        answers: list[StoredAnswer] = [one for one in matrix.answers[list(rows)].ravel().tolist() if one is not None]
+        self.errors = dict(Counter(one.error for one in answers if one.error))
+        self.notes = dict(Counter(note for one in answers if not one.failed for note in set(one.notes)))
+        self.routes = dict(Counter(one.route for one in answers if one.route))
+        self.cut_short, self.empty = self.notes.get(CUT_SHORT, 0), self.notes.get(EMPTY, 0)
+        self.doubtful = max(self.cut_short, self.empty) > MANY * self.answered
+        self.own = kind_of(str(values["method"])).own
+        self.asks_model = "model" in values or self.own
+        self.per_answer = {name: cost for name in (*COUNTS, "money") if (cost := self.cost(name)) is not None}
+        self.estimated = any(self._all("estimated"))
+        taken = {name: self._all(name) for name in MEASURED}
+        self.measurements = {name: summarise(np.array(some), resamples=0) for name, some in taken.items() if some}
+        self.measured = len(taken["seconds"])
 
     @cached_property
     def scores(self) -> Mapping[str, Summary]:
-        """Summary of each metric over questions.
+        """Summary of each metric over questions, computed on first use.
 
         The score of a question is its mean over the cells; questions without a score in one of them are left out.
         """
-        names = [name for name in self.matrix.metrics if self._has(name).any()]
-        return _Scores(names, self._summary)
-
-    @cached_property
-    def per_answer(self) -> Mapping[str, float]:
-        """Mean calls, tokens and money per answer, as if no calls were shared with other cells.
-
-        Model costs are missing if no model is used, and money if the model has no price.
-        """
-        return {name: fmean(known) for name in (*COUNTS, "money") if (known := self._all(name))}
-
-    @cached_property
-    def notes(self) -> Mapping[str, int]:
-        """Number of answers with each note, such as an empty reply."""
-        answered = self.matrix.notes[list(self.setting.cells)][self._status == ANSWERED]
-        return dict(Counter(note for notes in answered for note in set(notes)))
-
-    @cached_property
-    def routes(self) -> Mapping[str, int]:
-        """Number of answers by route, for methods with several routes."""
-        return dict(Counter(str(route) for route in self.matrix.routes[list(self.setting.cells)].flat if route))
-
-    @cached_property
-    def measurements(self) -> Mapping[str, Summary]:
-        """Summary of each of `MEASURED` over the measured answers in all cells, without intervals."""
-        taken = {name: self._all(name) for name in MEASURED}
-        return {name: summarise(np.array(values), resamples=0) for name, values in taken.items() if values}
-
-    @property
-    def measured(self) -> int:
-        """Number of measured answers, summed over the cells."""
-        return self.measurements["seconds"].n if self.measurements else 0
-
-    @property
-    def cut_short(self) -> int:
-        """Number of answers with a reply that was truncated at the model's output token limit."""
-        return self.notes.get(CUT_SHORT, 0)
-
-    @property
-    def empty(self) -> int:
-        """Number of answers that are empty because the model's reply was empty."""
-        return self.notes.get(EMPTY, 0)
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether more than 10 % of the answers are empty or truncated, so that scores mostly reflect that."""
-        return max(self.cut_short, self.empty) > MANY * self.answered
+        return _Scores(self)
 
     def lacks(self, metric: str) -> bool:
         """Whether some answered questions lack a score of a metric.
@@ -138,7 +124,7 @@ class SettingSummary:
         Args:
             metric: Name of the metric.
         """
-        return metric in self.scores and int(self._has(metric).sum()) * self.cells < self.answered
+        return metric in self.scores and int(np.sum(~np.isnan(self.by_question(metric)))) * self.cells < self.answered
 
     def by_question(self, name: str) -> FloatArray:
         """Value of each question of the matrix, averaged over the cells; NaN where it is missing.
@@ -170,57 +156,76 @@ class SettingSummary:
         counted = self.estimated and name in ("tokens", "input_tokens", "output_tokens")
         return f"{'~' if counted and value is not None else ''}{amount(value)}"
 
-    @cached_property
-    def estimated(self) -> bool:
-        """Whether oprag counted the tokens of some answer, because the model did not report them."""
-        return any(self._all("estimated"))
+    def profile(self, about: Mapping[str, Any] | None = None, **changes: Any) -> Profile:
+        """The profile of the setting, with which retrievers and chains get the same options.
 
-    def _summary(self, name: str) -> Summary:
-        matrix = self.matrix
-        values = self.by_question(name)
-        return summarise(values, matrix.clusters, confidence=matrix.confidence, resamples=matrix.resamples)
+        Args:
+            about: What is known of it, for readers of the profile; the options of the index are added as "retrieval".
+            **changes: Values that replace those of the setting.
+
+        Raises:
+            OptionError: The setting is an own pipeline or reads no context, so there are no options to store.
+        """
+        values = {**self.values, **changes}
+        kind = kind_of(str(values["method"]))
+        if kind.reads != "context":
+            raise OptionError(f"method={values['method']} has no context options that a profile could store", values)
+        if values["order"] == "random":
+            values["seed"] = self.matrix.cells[self.rows[0]].values["seed"]
+        index = [f"{name}={values[name]}" for name in _INDEX_OPTIONS if values.get(name) is not None]
+        options = MethodOptions(**_options(MethodOptions, values)) if kind.writes else None
+        about = {**(about or {}), "retrieval": ", ".join(index)}
+        profile = Profile.of(ContextOptions(**_options(ContextOptions, values)), options, about)
+        counter = self.matrix.described.get("count_tokens")
+        try:
+            return replace(profile, context={**profile.context, "count_tokens": counter})
+        except OptionError:
+            # A custom function: profiles never contain names of code.
+            note = f"{counter}, which cannot be stored in a profile; set count_tokens in addition"
+            return replace(profile, about={**profile.about, "count_tokens": note})
 
     def _all(self, name: str) -> list[float]:
         """Values of all answers in all cells."""
-        values = self.matrix.values[name][list(self.setting.cells)] if name in self.matrix.values else np.empty(0)
+        values = self.matrix.values[name][list(self.rows)] if name in self.matrix.values else np.empty(0)
         return values[~np.isnan(values)].tolist()  # type: ignore[no-any-return]
-
-    def _has(self, name: str) -> Any:
-        return ~np.isnan(self.by_question(name))
-
-    @property
-    def _status(self) -> Any:
-        return self.matrix.status[list(self.setting.cells)]
 
 
 class _Scores(Mapping[str, Summary]):
-    """Summaries that are computed on first use."""
+    """Summaries of the metrics with scores, computed on first use."""
 
-    def __init__(self, metrics: Collection[str], summarised: Callable[[str], Summary]) -> None:
-        self._metrics = metrics
-        self._summarised = cache(summarised)
+    def __init__(self, setting: SettingSummary) -> None:
+        self._setting = setting
+        scored = [name for name in setting.matrix.metrics if not np.isnan(setting.by_question(name)).all()]
+        self._known: dict[str, Summary | None] = dict.fromkeys(scored)
 
     def __getitem__(self, metric: str) -> Summary:
-        if metric not in self._metrics:
-            raise KeyError(metric)
-        return self._summarised(metric)
+        found, matrix = self._known[metric], self._setting.matrix
+        if found is None:
+            found = self._known[metric] = summarise(
+                self._setting.by_question(metric),
+                matrix.clusters,
+                resamples=matrix.resamples,
+            )
+        return found
 
     def __contains__(self, metric: object) -> bool:
-        return metric in self._metrics
+        return metric in self._known
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
+        return iter(self._known)
 
     def __len__(self) -> int:
-        return len(self._metrics)
+        return len(self._known)
 
 
-def ranked(settings: Sequence[SettingSummary], metric: str) -> list[SettingSummary]:
+def ranked(settings: Iterable[SettingSummary], metric: str) -> list[SettingSummary]:
     """Settings by data set, the highest mean of a metric first; those without a score last."""
-    return [
-        one
-        for some in by_data(settings).values()
-        for one in sorted(
-            some, key=lambda one: -(one.scores[metric].mean or 0.0) if metric in one.scores else float("inf")
-        )
-    ]
+
+    def place(one: SettingSummary) -> float:
+        return -(one.scores[metric].mean or 0.0) if metric in one.scores else float("inf")
+
+    return [one for some in by_data(settings).values() for one in sorted(some, key=place)]
+
+
+def _options(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {one.name: values[one.name] for one in fields(kind) if one.name in values}

@@ -7,8 +7,7 @@ from math import floor, log10
 from typing import Any
 
 from oprag.chunk import counted
-from oprag.compare.stats.difference import Difference
-from oprag.compare.stats.summary import Summary
+from oprag.compare.stats import Difference, Summary
 from oprag.masking import describe, shown
 
 __all__ = [
@@ -25,19 +24,12 @@ __all__ = [
     "score",
     "share",
     "spread",
-    "unit_of",
     "value_text",
 ]
 
 # Axes whose values are clear without the name of the axis.
 _BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
 _MAX_VALUE_LENGTH = 200  # characters
-_UNITS = {"answer_cosine": "cosine"}
-
-
-def unit_of(metric: str) -> str:
-    """Unit of a metric; empty for shares and accuracies."""
-    return _UNITS.get(metric, "")
 
 
 def value_text(value: Any) -> str:

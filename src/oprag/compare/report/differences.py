@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.effects import slices_of
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.slices import slices_of
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.report.page import Heading, Part, Section, Table, Text
 from oprag.compare.results import Results
@@ -25,9 +25,9 @@ def slices(results: Results, metric: str | None) -> Section | None:
     rows = [
         (
             f"{f'{data}, ' if len(sets) > 1 else ''}{field} {value_text(one.value)}",
-            value_text(one.other),
-            difference_text(one.difference),
-            f"{one.difference.n:,}",
+            value_text(one.effect.value),
+            difference_text(one.effect.difference),
+            f"{one.effect.difference.n:,}",
             f"{one.contrast}",
         )
         for data in sets
@@ -65,8 +65,8 @@ def section(results: Results, metric: str | None) -> Section | None:
         "Each setting minus the setting that differs from it only in one axis, over the questions with scores in "
         "both. A star marks a significant difference: the interval excludes 0, and p is below 0.05. The absence of a "
         "star does not prove that two settings are equal. p is from a sign-flip test, corrected for all "
-        f"{counted(results.family(metric).comparisons, 'comparison')} of this experiment in {metric} (step-down maxT "
-        "of Westfall and Young)."
+        f"{counted(results.matrix.family(metric).comparisons, 'comparison')} of this experiment in {metric} (step-down "
+        "maxT of Westfall and Young)."
     )
     return Section("differences", "All differences by axis", [intro, *parts])
 

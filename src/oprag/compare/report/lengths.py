@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oprag.compare.analysis.curves import Curve
+from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.verdicts import length_curves
 from oprag.compare.analysis.wording import counted, name_of, named
@@ -44,7 +44,7 @@ def section(results: Results, metric: str | None) -> Section | None:
 def curve_groups(results: Results, metric: str) -> dict[str, list[list[Curve]]]:
     """For each data set the curves in groups that differ only in the order, those with the most points first."""
     groups: dict[str, dict[str, list[Curve]]] = {}
-    for curve in length_curves(results.settings, metric, results.family(metric)):
+    for curve in length_curves(results.matrix, metric):
         shared = sorted((name, str(value)) for name, value in curve.values.items() if name not in _ORDER_AXES)
         groups.setdefault(str(curve.values["data"]), {}).setdefault(f"{curve.axis} {shared}", []).append(curve)
     return {

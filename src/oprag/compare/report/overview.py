@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from oprag.compare.analysis.effects import OrderEffect, order_effects
+from oprag.compare.analysis.effects import Effect, effects_of
 from oprag.compare.analysis.settings import by_data, varying_axes
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.metrics.registry import METRICS
@@ -12,7 +12,7 @@ from oprag.compare.plotting import plot_differences
 from oprag.compare.report.lengths import MAX_DATA_SETS, curve_groups, length_parts
 from oprag.compare.report.page import Figure, Part, Points, Section, Text, Verdicts
 from oprag.compare.results import Results
-from oprag.compare.stats.difference import FEW_UNITS
+from oprag.compare.stats import FEW_UNITS, Difference
 
 __all__ = ["section"]
 
@@ -45,9 +45,9 @@ def _parts(results: Results, metric: str | None) -> Iterator[Part]:
         yield Text(f"{len(sets) - MAX_DATA_SETS:,} more data sets are in the sections below.", quiet=True)
     groups = curve_groups(results, metric)
     for data in list(sets)[:MAX_DATA_SETS]:
-        effects = order_effects(results.matrix, metric, data, family=results.family(metric))
+        effects = effects_of(results.matrix, metric, data=data)
         if any(effect.difference.differing for effect in effects):
-            yield _forest(effects, metric, f", {data}" if len(sets) > 1 else "")
+            yield _forest(results, effects, metric, f", {data}" if len(sets) > 1 else "")
         if data in groups:
             yield length_parts(results, groups[data][0])[0]
 
@@ -92,23 +92,23 @@ def _notes(results: Results, metric: str | None) -> Iterator[str]:
             yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
 
 
-def _forest(effects: Sequence[OrderEffect], metric: str, where: str) -> Figure:
-    # Omit pairs with equal scores on every question, and a single pair, which equals its pooled row.
-    several = {one.order for one in effects if one.pooled and one.pairs > 1}
-    single = [one for one in effects if not one.pooled and one.order in several]
-    differ = varying_axes(single)[0]
-    rows = [one for one in effects if one.pooled or (one in single and not one.difference.tied)]
+def _forest(results: Results, effects: Sequence[Effect], metric: str, where: str) -> Figure:
+    family = results.matrix.family(metric)
+    # Omit a single pair, which equals its pooled row, and pairs with equal scores on every question.
+    others = [other for one in effects if len(one.pairs) > 1 for _, other in one.pairs]
+    differ = ["order", *varying_axes(results.settings[other] for other in others)[0]]
+    rows: list[tuple[str, Difference, bool]] = []
+    for one in effects:
+        count = len(one.pairs)
+        rows.append((f"{value_text(one.value)}{f', all {count:,} pairs' if count > 1 else ''}", one.difference, True))
+        for first, other in one.pairs if count > 1 else ():
+            difference = family.compare(other, first)
+            if not difference.tied:
+                rows.append((named(results.settings[other].values, dict.fromkeys(differ)), difference, False))
     if len(rows) > _MAX_ROWS:
-        rows = [one for one in rows if one.pooled]
-    names = [
-        f"{value_text(one.order)}{f', all {one.pairs:,} pairs' if one.pairs > 1 else ''}"
-        if one.pooled
-        else named({**one.values, "order": one.order}, differ)
-        for one in rows
-    ]
-    told = [(name, -one.difference, one.pooled) for name, one in zip(names, rows, strict=True)]
+        rows = [row for row in rows if row[2]]
     return Figure(
-        plot_differences(told, label=f"{metric}, other order minus source order"),
+        plot_differences(rows, label=f"{metric}, other order minus source order"),
         f"Each other order minus source order{where}",
-        "; ".join(f"{name}: {difference_text(one)}" for name, one, _ in told),
+        "; ".join(f"{name}: {difference_text(one)}" for name, one, _ in rows),
     )

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.differences import axis_pairs
-from oprag.compare.analysis.matrix import ANSWERED
 from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.summary import SettingSummary, ranked
+from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
 from oprag.compare.analysis.wording import counted, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
@@ -40,7 +39,7 @@ def section(results: Results, metric: str | None) -> Section | None:
         (-_size(metric, pair, place), place)
         for place, question in enumerate(results.matrix.questions)
         if (pair := pairs[question.data])
-        and (results.matrix.status[[one.setting.cells[0] for one in pair], place] >= ANSWERED).any()
+        and (results.matrix.status[[one.rows[0] for one in pair], place] >= ANSWERED).any()
     ]
     if not found:
         return None
@@ -94,7 +93,7 @@ class _Sides:
         self._metric = metric
         self._reader = reader
         places = {cell.key: place for place, cell in enumerate(reader.cells)}
-        self._cells = {one.number: places[results.matrix.cells[one.setting.cells[0]].key] for one in settings}
+        self._cells = {one.number: places[results.matrix.cells[one.rows[0]].key] for one in settings}
         answers = reader.answers(sorted({*self._cells.values()}), longest=_MAX_TEXT)
         self._answers = {(one.cell, one.question): one for one in answers}
         self._judged: dict[tuple[int, int], list[str]] = {}

@@ -116,7 +116,7 @@ def _notes(results: Results, metric: str) -> Iterator[Part]:
     sets = by_data([one for one in results.settings if metric in one.scores])
     for data, settings in list(sets.items())[:_MAX_DATA_SETS]:
         if len(settings) > 1:
-            best = best_of(settings, metric, axes=results.axes, family=results.family(metric))
+            best = best_of(settings, metric)
             yield Text(f"{f'{data}: ' if len(sets) > 1 else ''}{best.describe()}.", quiet=True)
     if any(one.estimated for one in results.settings):
         yield Text(COUNTED)
