@@ -65,7 +65,7 @@ def test_all_prints_the_other_tables_too(folder):
     assert result.exit_code == 0, result.output
     assert "minus source" in result.stdout
     assert "── All settings" in result.stdout
-    assert "order: each value minus source" in result.stdout
+    assert "── All differences" in result.stdout
 
 
 def test_without_a_model_the_contexts_are_scored(folder):

@@ -306,9 +306,9 @@ def _print(
             show_verdicts(results.verdicts(metric))
     if everything or metric is None:
         show_section(settings.section(results, metric))
-    if everything:
-        show_section(differences.section(results, metric))
-    else:
+    if not everything:
         print_status("--all prints all settings, metrics, differences and measurements; --json prints everything.")
+    elif metric is not None:
+        show_section(differences.section(results, metric))
     if measured:
-        show_section(settings.measured(results, metric))
+        show_section(settings.measured(results))

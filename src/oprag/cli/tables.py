@@ -15,7 +15,7 @@ from oprag.compare.analysis.differences import SettingDifference, single_baselin
 from oprag.compare.analysis.summary import COUNTED, MANY, SettingSummary, ranked
 from oprag.compare.analysis.verdicts import Verdict
 from oprag.compare.analysis.wording import counted, difference_text, named
-from oprag.compare.report.page import Heading, Section, Table, Text
+from oprag.compare.report.page import Section, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.stats.difference import FEW_UNITS
 from oprag.masking import safe
@@ -123,7 +123,7 @@ def show_section(section: Section | None) -> None:
         if isinstance(part, Table):
             console().print()
             _print_table(part)
-        elif isinstance(part, Text | Heading):
+        elif isinstance(part, Text):
             console().print(safe(part.text))
 
 
