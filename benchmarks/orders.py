@@ -43,10 +43,12 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         "document order (0 in source order, 1 if reversed, 0.5 by chance). Means over questions, with 95% bootstrap "
         "intervals that resample questions, or documents if a set has ten or more.",
     )
-    for metric, title in (("evidence_coverage", "Evidence coverage"), ("inverted_pairs", "Inverted pairs")):
-        result.tables.append(
-            Table(f"{title}:", ["set, search, order", *(f"k = {k}" for k in KS)], list(_lines(rows, metric)))
-        )
+    for title, metric, order in (
+        ("Evidence coverage, in every order", "evidence_coverage", "source"),
+        ("Inverted pairs, in rank order", "inverted_pairs", "rank"),
+    ):
+        lines = _lines([row for row in rows if row.values["order"] == order], metric)
+        result.tables.append(Table(f"{title}:", ["set, search", *(f"k = {k}" for k in KS)], list(lines)))
     source = [row.scores["inverted_pairs"] for row in rows if row.values["order"] == "source"]
     result.figures += [
         Figure("answers", f"{report.total:,}", f"{report.answered:,} in {report.seconds:.0f} s", report.complete),
@@ -67,16 +69,12 @@ def _with_evidence(data_set: DataSet) -> DataSet:
 
 
 def _lines(rows: Iterable[SettingSummary], metric: str) -> Iterable[list[str]]:
-    """A line for each set, search and order, or one line for all orders if they cannot change the metric."""
-    lines: dict[tuple[str, ...], list[str]] = {}
+    """A line for each set and search."""
+    lines: dict[str, list[str]] = {}
     for row in rows:
-        values = row.values
-        order = "any" if metric == "evidence_coverage" else values["order"]
-        name = f"{values['data']}, {values['search']}, {order}"
-        if metric == "evidence_coverage" and values["order"] != "source":
-            continue
+        name = f"{row.values['data']}, {row.values['search']}"
         score = row.scores[metric]
-        lines.setdefault((name,), [name]).append(f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]")
+        lines.setdefault(name, [name]).append(f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]")
     return lines.values()
 
 

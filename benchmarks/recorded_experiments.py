@@ -61,6 +61,7 @@ MEANT: dict[str, str] = {
     "* report: All settings: *": "A setting has its name in one column, and its difference beside its score.",
     "* report: What differs, question by question: *": "The section is now called: All differences by axis.",
     "* report: All differences by axis: *": "Pairs without any difference are counted, and controls folded.",
+    "* report: All differences: *": "The section was called: All differences by axis.",
     "* report: Where order matters: *": "A new section has the differences for fields of the questions.",
     "* report: What was run: *": "The section is now called: Run details.",
     "* report: Run details: *": "The section was called: What was run. What is missing is on the first screen.",

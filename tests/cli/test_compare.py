@@ -195,9 +195,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     assert "16 answers, 4 cut short, 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
     assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
     page = html.unescape((tmp_path / "harbour.html").read_text(encoding="utf-8"))
-    assert "4 of 16 answers are cut short at the output limit of the model, scored as they are." in page
-    assert "4 of 16 answers are empty, scored as they are." in page
-    assert page.count("1 !") == 8
+    assert "Of 16 answers: 4 cut short, 4 empty. Answers that are cut short or empty are scored as they are." in page
 
 
 def test_one_of_many_answers_marks_nothing(tmp_path):
@@ -240,7 +238,7 @@ def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
     tables = [line for line in lines if re.match(r"(setting|source|rank|random)\b.* {2}", line)]
     assert len(tables) >= 4 * 7  # scores, usage, and differences
     assert max(map(len, tables)) <= 80
-    assert "── All differences by axis" in lines
+    assert "── All differences" in lines
     for metric in ("token_f1", "evidence_coverage", "inverted_pairs"):
         assert metric in result.stdout
     assert (tmp_path / "harbour.db").is_file()
@@ -676,9 +674,9 @@ def test_measuring_prints_what_answers_took(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', model(log=str(log)))
     result = done(path, "--measure")
     assert "have no measurement" not in result.stderr
-    for word in ("4 of 4", "CPU %", "peak", "source", "rank"):
+    for word in ("4 of 4", "cpu percent", "peak", "source", "rank"):
         assert word in result.stdout
-    told = f"CPU % is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
+    told = f"cpu percent is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
     assert told in " ".join(result.stdout.split())
     # It goes on with what is stored, and makes no call twice.
     made = len(calls_in(log))

@@ -48,7 +48,7 @@ def test_the_metric_and_the_experiment_are_named(folder):
     assert report(folder / "r.db", "--name", "other", "--metric", "rouge_l").exit_code == 0
     page = page_of(folder / "r.html")
     assert page.root.all("h1")[0].text == "Results of other"
-    assert "main metric rouge_l" in page.section("overview").text
+    assert "main metric: rouge_l" in page.section("overview").text
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder):

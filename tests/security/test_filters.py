@@ -188,6 +188,31 @@ def only(tenant: str) -> Callable[[Document], bool]:
     return lambda document: document.metadata["tenant"] == tenant
 
 
+class Reader:
+    """Reads neighbours and whole sources, and notes the filter that it is told."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def near(self, document: Document, number: int, filter: Any) -> list[Document]:
+        self.asked.append(filter)
+        return [document]
+
+    def whole(self, name: str, *, filter: Any) -> str:
+        self.asked.append(filter)
+        return "A text."
+
+
+@pytest.fixture
+def both() -> Any:
+    """The same source of two tenants; a search without a filter finds the copies of both."""
+    return store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
+
+
+def chain_of(**options: Any) -> OrderPreservingChain:
+    return OrderPreservingChain(llm=RecordingChatModel(), **options)
+
+
 class OfTenant(BaseRetriever):
     """An application's own way to leave out what a tenant may not see."""
 
@@ -216,140 +241,91 @@ def test_a_retriever_that_leaves_documents_out_has_no_neighbours_of_its_own():
         with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(retriever=retriever, neighbors=1)
         with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
-            OrderPreservingChain(llm=RecordingChatModel(), retriever=retriever, neighbors=1)
+            chain_of(retriever=retriever, neighbors=1)
 
 
 @pytest.mark.parametrize("of_construction", [True, False])
 async def test_a_function_that_reads_neighbours_is_told_the_filter(of_construction):
-    asked: list[Any] = []
-    documents = parts(source="plan.txt", tenant="A")
-
-    def read(document: Document, number: int, filter: Any) -> list[Document]:
-        asked.append(filter)
-        return [one for one in documents if filter(one)]
-
-    wanted = only("A")
-    store = store_of(documents)
+    reader, wanted = Reader(), only("A")
+    store = store_of(parts(source="plan.txt", tenant="A"))
     search: Any = {"search_kwargs": {"filter": wanted}} if of_construction else {}
     given = {} if of_construction else {"filter": wanted}
-    ours = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=read, **search)
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=ours)
-    assert len(ours.invoke(QUESTION, None, **given)) > 1
+    ours = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=reader.near, **search)
+    chain = chain_of(retriever=ours)
+    ours.invoke(QUESTION, None, **given)
     await ours.ainvoke(QUESTION, None, **given)
     chain.invoke({"input": QUESTION, **given})
     await chain.ainvoke({"input": QUESTION, **given})
-    assert asked == [wanted] * 4
+    assert reader.asked == [wanted] * 4
 
 
 class OwnStoreRetriever(VectorStoreRetriever):
     """A filter in a subclass."""
 
 
-# A search without a filter finds the copies of both tenants.
 @pytest.mark.filterwarnings("ignore:.*are copies of others")
-async def test_a_function_that_requires_the_filter_is_never_told_none_for_an_unknown_one():
-    asked: list[Any] = []
-    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
-    plain = store.as_retriever(search_kwargs={"k": 1})
-    of_user = plain.configurable_fields(search_kwargs=ConfigurableField(id="search"))
+async def test_a_function_that_requires_the_filter_is_never_told_none_for_an_unknown_one(both):
+    reader = Reader()
+    of_user = both.as_retriever(search_kwargs={"k": 1}).configurable_fields(
+        search_kwargs=ConfigurableField(id="search")
+    )
     config: Any = {"configurable": {"search": {"k": 1, "filter": only("A")}}}
-
-    def read(name: Any, number: int = 0, *, filter: Any) -> Any:
-        asked.append(filter)
-        return [name] if number else "Everything."
-
-    for retriever in (of_user, OwnStoreRetriever(vectorstore=store)):
-        ours = OrderPreservingRetriever(retriever=retriever, neighbors=1, read_neighbors=read)
-        whole = OrderPreservingChain(
-            llm=RecordingChatModel(), retriever=retriever, method="long_context", read_source=read
-        )
-        for asking in (ours, OrderPreservingChain(llm=RecordingChatModel(), retriever=ours), whole):
+    for retriever in (of_user, OwnStoreRetriever(vectorstore=both)):
+        ours = OrderPreservingRetriever(retriever=retriever, neighbors=1, read_neighbors=reader.near)
+        whole = chain_of(retriever=retriever, method="long_context", read_source=reader.whole)
+        for asking in (ours, chain_of(retriever=ours), whole):
             given: Any = QUESTION if asking is ours else {"input": QUESTION}
             with pytest.raises(OptionError, match="wrap the vector store"):
                 asking.invoke(given, config)
             with pytest.raises(OptionError, match="wrap the vector store"):
                 await asking.ainvoke(given, config)
-    assert asked == []
+    assert reader.asked == []
     # One that is asked for by the question is known.
-    OrderPreservingRetriever(retriever=OwnStoreRetriever(vectorstore=store), neighbors=1, read_neighbors=read).invoke(
-        QUESTION, filter=config["configurable"]["search"]["filter"]
-    )
-    assert set(asked) == {config["configurable"]["search"]["filter"]}
-
-
-async def test_a_function_that_requires_the_filter_is_told_that_of_a_binding():
-    asked: list[Any] = []
     wanted = only("A")
-    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
-    bound = store.as_retriever(search_kwargs={"k": 1}).bind(filter=wanted)
+    ours.invoke(QUESTION, filter=wanted)
+    assert set(reader.asked) == {wanted}
 
-    def read(document: Any, number: int, *, filter: Any) -> Any:
-        asked.append(filter)
-        return [document]
 
-    ours = OrderPreservingRetriever(retriever=bound, neighbors=1, read_neighbors=read)
+async def test_a_function_that_requires_the_filter_is_told_that_of_a_binding(both):
+    reader, wanted = Reader(), only("A")
+    bound = both.as_retriever(search_kwargs={"k": 1}).bind(filter=wanted)
+    ours = OrderPreservingRetriever(retriever=bound, neighbors=1, read_neighbors=reader.near)
     (found,) = ours.invoke(QUESTION)
     (found_async,) = await ours.ainvoke(QUESTION)
     assert found.metadata["tenant"] == found_async.metadata["tenant"] == "A"
-    assert asked == [wanted] * 2
+    assert reader.asked == [wanted] * 2
 
 
-async def test_a_chain_that_searches_itself_has_neighbours_that_pass_its_filter():
-    asked: list[Any] = []
-    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
-    wanted = only("A")
-
-    def read(document: Document, number: int, filter: Any) -> list[Document]:
-        asked.append(filter)
-        return [document]
-
-    searching = RunnableLambda(lambda given: store.similarity_search(given["input"], filter=given["filter"]))
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=searching, k=1, neighbors=1, read_neighbors=read)
-    chain.invoke({"input": QUESTION, "filter": wanted})
-    await chain.ainvoke({"input": QUESTION, "filter": wanted})
-    assert asked == [wanted] * 2
+async def test_a_chain_that_searches_itself_has_neighbours_that_pass_its_filter(both):
+    reader, given = Reader(), {"input": QUESTION, "filter": only("A")}
+    searching = RunnableLambda(lambda given: both.similarity_search(given["input"], filter=given["filter"]))
+    chain = chain_of(retriever=searching, k=1, neighbors=1, read_neighbors=reader.near)
+    chain.invoke(given)
+    await chain.ainvoke(given)
+    assert reader.asked == [given["filter"]] * 2
 
 
 # Whole sources.
 
 
-# A search without a filter finds the copies of both tenants.
 @pytest.mark.filterwarnings("ignore:.*are copies of others")
-async def test_a_function_that_reads_whole_sources_is_told_the_filter():
-    asked: list[Any] = []
-
-    def read(name: str, filter: Any) -> str:
-        asked.append((name, filter))
-        return "A text."
-
-    store = store_of(parts(source="plan.txt", tenant="A") + parts(source="plan.txt", tenant="B"))
-    searching = RunnableLambda(lambda given: store.similarity_search(given["input"], filter=given.get("filter")))
-    for retriever in (store, searching):
-        chain = OrderPreservingChain(
-            llm=RecordingChatModel(), retriever=retriever, method="long_context", read_source=read
-        )
-        given = {"input": QUESTION, "filter": only("A")}
+async def test_a_function_that_reads_whole_sources_is_told_the_filter(both):
+    reader, given = Reader(), {"input": QUESTION, "filter": only("A")}
+    options: Any = {"method": "long_context", "read_source": reader.whole}
+    searching = RunnableLambda(lambda given: both.similarity_search(given["input"], filter=given.get("filter")))
+    for retriever in (both, searching):
+        chain = chain_of(retriever=retriever, **options)
         chain.invoke(given)
         await chain.ainvoke(given)
-        assert asked == [("plan.txt", given["filter"])] * 2
-        asked.clear()
+        assert reader.asked == [given["filter"]] * 2
+        reader.asked.clear()
     # A store that is known has no filter of its own; a function may have any.
     with pytest.raises(OptionError, match="a RunnableLambda may have one of its own"):
         chain.invoke({"input": QUESTION})
-    assert asked == []
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, method="long_context", read_source=read)
-    chain.invoke({"input": QUESTION})
-    assert asked == [("plan.txt", None)]
-    asked.clear()
+    chain_of(retriever=both, **options).invoke({"input": QUESTION})
     fixed = only("A")
-    chain = OrderPreservingChain(
-        llm=RecordingChatModel(),
-        retriever=store.as_retriever(search_kwargs={"filter": fixed}),
-        method="long_context",
-        read_source=read,
-    )
-    chain.invoke({"input": QUESTION})
-    assert asked == [("plan.txt", fixed)]
+    chain_of(retriever=both.as_retriever(search_kwargs={"filter": fixed}), **options).invoke({"input": QUESTION})
+    assert reader.asked == [None, fixed]
 
 
 # Searches that are restricted by something other than `filter`.
@@ -466,17 +442,10 @@ def test_a_compressor_has_no_filter_to_pass(name: str):
 
 
 def test_a_filter_that_was_bound_to_a_function_stays():
-    asked: list[Any] = []
-
-    def read(name: str, filter: Any) -> str:
-        asked.append(filter)
-        return "A text."
-
-    bound = partial(read, filter="of A")
-    store = store_of(parts(source="plan.txt", tenant="A"))
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, method="long_context", read_source=bound)
-    chain.invoke({"input": QUESTION})
-    assert asked == ["of A"]
+    reader, store = Reader(), store_of(parts(source="plan.txt", tenant="A"))
+    bound = partial(reader.whole, filter="of A")
+    chain_of(retriever=store, method="long_context", read_source=bound).invoke({"input": QUESTION})
+    assert reader.asked == ["of A"]
 
 
 def test_a_function_that_requires_the_filter_is_refused_where_a_query_has_none(index: Any) -> None:

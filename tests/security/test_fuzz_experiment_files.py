@@ -14,7 +14,7 @@ from oprag import OpragError
 from oprag.compare.plan import make_plan
 from oprag.compare.spec.experiment import Experiment
 from tests.compare.folders import write_data
-from tests.security.fuzzing import cases, check_message, damaged
+from tests.security.fuzzing import cases, check_message, mutated
 
 EXPERIMENT = '''\
 name = "all of it"
@@ -75,12 +75,6 @@ store = "index"
 k = 2
 stitch = false
 '''
-NAMES = [
-    *("os:system", "evil:run", "package.inner:f", "subprocess:getoutput", "builtins:exec", "local:system", "evil", ":"),
-    *("huggingface:gpt2", "huggingface:secret", "transformers:gpt2", "gguf:/dev/zero", "tiktoken:none_base", "local"),
-    *("openai:gpt", "litellm:x", "ollama:http://evil.example", "../secret", "/dev/zero", "/etc/passwd", "link", ".env"),
-    *("http://evil.example", "http://localhost@evil.example", "{0.__class__}", "", "none", "x" * 5_000),
-]
 KEYS = [
     "use",
     "base_url",
@@ -101,48 +95,8 @@ TABLES = [
     "[stores]",
     "[models]",
 ]
-VALUES = [
-    *(f'"{name}"' for name in NAMES),
-    *('"\\u0000"', '"\\u202e\\u001b[2J"', "true", "inf", "nan", "-1", "0", "9223372036854775807", "1e308", "07:32:00"),
-    *(
-        "99999999999999999999",
-        "[]",
-        "{}",
-        "[[[[]]]]",
-        '{a = "b"}',
-        "[" * 2_000,
-        "1979-05-27",
-        "[1, 2, 3]",
-        "[0.1, 2.0]",
-    ),
-    *('["evil:run"]', '["os:system", "token_f1"]'),
-    *('["a", 1, {b = 2}]', '{use = "os:system"}', "{a = {trust_remote_code = true}}", str([*range(1, 40)])),
-]
 DONE = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect", "socket.getaddrinfo"}
 SECONDS, MEBIBYTES = 20, 1_024  # of processor time for one file; above what the tests before took
-
-
-def mutated(chance: random.Random) -> bytes:
-    """The experiment with a few lines and bytes changed."""
-    lines = EXPERIMENT.splitlines()
-    for _ in range(chance.randint(0, 3)):
-        place = chance.randrange(len(lines))
-        key = lines[place].partition(" = ")[0]
-        value = chance.choice(VALUES)
-        lines[place : place + 1] = chance.choice(
-            [
-                [f"{key} = {value}"],
-                [f"{key} = {value}"],
-                [f"{key}.{key} = {value}"],
-                [f'"{key}\\u001b" = 1'],
-                [f"[[{key.strip('[]')}]]"],
-                [lines[place], f"{chance.choice(KEYS)} = {value}"],
-                [chance.choice(TABLES), f"{chance.choice(KEYS)} = {value}", lines[place]],
-                [chance.choice(lines)],
-                [],
-            ]
-        )
-    return damaged(lines, chance)
 
 
 class Watch:
@@ -194,7 +148,7 @@ def test_mutated_experiment_files_are_planned_or_refused(folder):
     memory = peak()
     try:
         for seed in range(cases()):
-            path.write_bytes(mutated(random.Random(seed)))
+            path.write_bytes(mutated(EXPERIMENT, random.Random(seed), KEYS, TABLES))
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             watch.on = True
             try:

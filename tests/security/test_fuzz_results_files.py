@@ -10,11 +10,9 @@ from contextlib import closing, suppress
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
-from tests.compare.folders import in_python, model, write_experiment
-from tests.security.fuzzing import cases
+from tests.compare.folders import in_python, model, oprag, write_experiment
+from tests.security.fuzzing import cases, permissive
 
 GRID = 'k = [2, 3]\norder = ["source", "rank"]\nneighbors = 1\nmethod = ["context_only", "self_route"]'
 # As SQL.
@@ -64,10 +62,6 @@ def folder(tmp_path_factory):
     return path
 
 
-def oprag(*arguments):
-    return CliRunner().invoke(app, [*map(str, arguments)])
-
-
 def sweep(folder, results):
     words = ["--splitter", "words", "--chunk-size", "8", "--budgets", "10,20,40", "--seeds", "1"]
     files = ["--results", results, "--write-profile", "none"]
@@ -76,23 +70,12 @@ def sweep(folder, results):
 
 def mutate(path, chance):
     """Change a few values, rows, tables or bytes of a database."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with permissive(path) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        # A file that somebody else made need not hold what its tables declare.
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        schema = connection.execute("SELECT rowid, sql FROM sqlite_schema").fetchall()
-        loose = "replace(replace(replace(sql, ' NOT NULL', ''), ') STRICT, ', ') '), ') STRICT', ')')"
-        connection.execute(f"UPDATE sqlite_schema SET sql = {loose} WHERE type = 'table'")
-        connection.execute("PRAGMA writable_schema = RESET")
         for _ in range(chance.choice([1, 1, 1, 2, 5])):
             with suppress(sqlite3.Error, ValueError, RecursionError):
                 _mutate_table(connection, chance.choice(tables), chance)
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.executemany(
-            "UPDATE sqlite_schema SET sql = ? WHERE rowid = ?", [(sql, number) for number, sql in schema]
-        )
-        connection.execute("PRAGMA writable_schema = RESET")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         if chance.random() < 0.1:
             with suppress(sqlite3.Error):
                 _mutate_schema(connection, chance.choice(tables), chance)

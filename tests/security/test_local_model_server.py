@@ -70,6 +70,16 @@ def model(monkeypatch, tmp_path):
     local_model._server.cache_clear()
 
 
+@pytest.fixture
+def clients(monkeypatch):
+    """The settings of each client that is made."""
+    made: list[dict[str, Any]] = []
+    module: Any = ModuleType("langchain_openai")
+    module.ChatOpenAI = lambda **settings: made.append(settings)
+    monkeypatch.setitem(sys.modules, "langchain_openai", module)
+    return made
+
+
 def test_every_server_has_a_random_key_that_its_own_clients_send(model):
     for _ in range(2):
         local_model._server.cache_clear()
@@ -79,26 +89,18 @@ def test_every_server_has_a_random_key_that_its_own_clients_send(model):
     assert set(model.asked) == {f"Bearer {key}" for key in model.keys}
 
 
-def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model, monkeypatch):
-    made: list[dict[str, Any]] = []
-    module: Any = ModuleType("langchain_openai")
-    module.ChatOpenAI = lambda **settings: made.append(settings)
-    monkeypatch.setitem(sys.modules, "langchain_openai", module)
+def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model, clients):
     local_model.local_model()
     local_model.local_model()
     (key,) = model.keys
-    assert [settings["api_key"] for settings in made] == [key] * 2
+    assert [settings["api_key"] for settings in clients] == [key] * 2
     assert key not in repr(local_model._server())
 
 
-def test_one_request_cannot_keep_a_server_for_good(model, monkeypatch):
+def test_one_request_cannot_keep_a_server_for_good(model, clients):
     """Neither by writing on past the window, nor by a connection that says nothing; nor does a client wait forever."""
-    made: list[dict[str, Any]] = []
-    module: Any = ModuleType("langchain_openai")
-    module.ChatOpenAI = lambda **settings: made.append(settings)
-    monkeypatch.setitem(sys.modules, "langchain_openai", module)
     local_model.local_model()
-    assert made[0]["timeout"] > 0
+    assert clients[0]["timeout"] > 0
     for parameters in model.parameters:
         assert parameters.ctx_shift is False
         assert 0 < parameters.timeout_read <= 60

@@ -6,13 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
 from oprag.errors import OptionError
 from oprag.files.writing import replacing
 from oprag.profile import Profile, write_profile
-from tests.compare.folders import write_experiment
+from tests.compare.folders import oprag, write_experiment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and signals of Unix")
 
@@ -46,10 +44,6 @@ def folder(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = [2, 3]')
     assert oprag("compare", path).exit_code == 0
     return tmp_path
-
-
-def oprag(*arguments):
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def outputs(folder, target):

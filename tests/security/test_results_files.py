@@ -6,13 +6,12 @@ import tracemalloc
 from contextlib import closing
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
 from oprag.compare import Results
 from oprag.compare.db.results_file import ResultsFile
 from oprag.errors import ResultsFileError
-from tests.compare.folders import write_experiment
+from tests.compare.folders import oprag, write_experiment
+from tests.security.fuzzing import permissive
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n"
 
@@ -30,27 +29,9 @@ def theirs(original, tmp_path):
     return tmp_path / "theirs.db"
 
 
-def oprag(*arguments):
-    return CliRunner().invoke(app, [*map(str, arguments)])
-
-
 def change(path, statement, *values):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(statement, values)
-
-
-def forge(path, statement):
-    """Write what the tables do not permit."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        schema = connection.execute("SELECT sql, rowid FROM sqlite_schema").fetchall()
-        loose = "replace(replace(replace(sql, ' NOT NULL', ''), ') STRICT, ', ') '), ') STRICT', ')')"
-        connection.execute(f"UPDATE sqlite_schema SET sql = {loose} WHERE type = 'table'")
-        connection.execute("PRAGMA writable_schema = RESET")
-        connection.execute(statement)
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE rowid = ?", schema)
 
 
 def test_one_number_takes_no_memory(theirs):
@@ -81,7 +62,8 @@ def test_one_number_takes_no_memory(theirs):
     ],
 )
 def test_a_value_that_the_tables_do_not_permit_is_told_in_one_line(theirs, statement, words):
-    forge(theirs, statement)
+    with permissive(theirs) as connection:
+        connection.execute(statement)
     check_refused(theirs, words)
     with pytest.raises(ResultsFileError):
         Results.open(theirs)

@@ -15,7 +15,7 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.plan import Plan
 from oprag.compare.report import differences, settings
-from oprag.compare.report.page import Heading, Part, Table, Text
+from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.running.run import RunReport
 from oprag.masking import safe
@@ -104,7 +104,7 @@ def print_tables(results: Results, metric: str | None, axis: str, *, everything:
     if rest:
         out.print()
     _print_parts(rest, everything=True)
-    more = [differences.section(results, metric)] if everything else []
+    more = [differences.section(results, metric)] if everything and metric is not None else []
     more += [settings.measured(results)] if everything or measured else []
     for one in more:
         if one is not None:
@@ -121,7 +121,7 @@ def _print_parts(parts: Sequence[Part], *, everything: bool) -> None:
             if place:
                 console().print()
             _print_table(part, part.max_rows if everything else _MAX_ROWS)
-        elif isinstance(part, Heading) or (isinstance(part, Text) and (everything or not part.quiet)):
+        elif isinstance(part, Text) and (everything or not part.quiet):
             console().print(safe(part.text))
 
 

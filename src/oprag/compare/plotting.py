@@ -1,23 +1,18 @@
-"""Matplotlib figures: scores along an axis, scores against costs, and differences; and their SVG for a page."""
+"""Matplotlib figures: scores along an axis, scores against costs, and differences; and their SVG."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from itertools import cycle
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 from oprag.compare.analysis.best import Curve, pareto_front
 from oprag.compare.analysis.settings import axis_rank
 from oprag.compare.analysis.wording import difference_text, printable
 from oprag.compare.stats import Difference
 from oprag.errors import MissingExtraError
-from oprag.text_table import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,11 +28,8 @@ _MARKERS = "osD^v<>Pp"
 _LINES = ("-", "--", "-.", ":")
 _MAX_WITH_BARS = 4  # curves; error bars of more could not be told apart
 _WIDE_LABEL = 24  # characters; longer labels have a legend of one column
-_ROW_LENGTH = 58  # characters of a line above an interval
 _LOG_SCALE_RATIO = 8
 """The axis is logarithmic if the largest value is at least this many times the smallest."""
-_HASHED_ID = re.compile("[a-z][0-9a-f]{10}")
-_DECIMALS = re.compile(r"-?\d+\.\d+")
 
 
 def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Figure:
@@ -125,67 +117,34 @@ def plot_pareto(
     return figure
 
 
-def plot_differences(rows: Sequence[tuple[str, Difference, bool]], *, label: str) -> Figure:
+def plot_differences(rows: Sequence[tuple[str, Difference]], *, label: str) -> Figure:
     """Plot an interval for each difference, with its name and figures above it; filled if it is significant.
 
     Args:
-        rows: The name of each difference, the difference, and whether it is pooled over several pairs of settings.
+        rows: The name of each difference, and the difference.
         label: What is subtracted from what.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    lines = [_row_lines(printable(name), difference_text(one)) for name, one, _ in rows]
-    height = sum(map(len, lines)) + len(rows)
-    figure, axes = _figure((height + 4) * _LINE_INCHES)
+    figure, axes = _figure((2 * len(rows) + 4) * _LINE_INCHES)
     axes.axvline(0, color="0.4", linewidth=1)
-    place = 0.0
-    for (_, one, pooled), text in zip(rows, lines, strict=True):
-        place += len(text)
-        axes.annotate(
-            "\n".join(text),
-            (0.01, place),
-            xycoords=("axes fraction", "data"),
-            verticalalignment="bottom",
-            fontsize=9,
-            parse_math=False,
-        )
-        place += 1
-        if one.mean is None:
-            continue
-        ends = [[0.0 if end is None else abs(end - one.mean)] for end in (one.low, one.high)]
-        colour = "C0" if one.significant else "0.45"
-        axes.errorbar(
-            [one.mean],
-            [place - 0.5],
-            xerr=ends,
-            fmt="D" if pooled else "o",
-            color=colour,
-            markerfacecolor=colour if one.significant else "white",
-            elinewidth=3 if pooled else 1.5,
-        )
-    axes.set_ylim(height + 0.5, -0.3)
+    for row, (name, one) in enumerate(rows):
+        text, at = f"{printable(name)}: {difference_text(one)}", ("axes fraction", "data")
+        axes.annotate(text, (0.01, row + 0.5), xycoords=at, verticalalignment="bottom", fontsize=9, parse_math=False)
+        if one.mean is not None:
+            color = "C0" if one.significant else "0.45"
+            ends = [[0.0 if end is None else abs(end - one.mean)] for end in (one.low, one.high)]
+            fill = color if one.significant else "white"
+            axes.errorbar([one.mean], [row + 0.75], xerr=ends, fmt="o", color=color, markerfacecolor=fill)
+    axes.set_ylim(len(rows) + 0.25, -0.15)
     axes.set_yticks([])
     axes.set_xlabel(_plain(label))
     return figure
 
 
-def _row_lines(name: str, figures: str) -> list[str]:
-    whole = f"{name}: {figures}"
-    return [whole] if len(whole) <= _ROW_LENGTH else [*wrap(f"{name}:", _ROW_LENGTH), figures]
-
-
-def svg_of(figure: Figure, *, title: str, description: str = "") -> str:
-    """The SVG of a figure, to be embedded in an HTML page; equal figures have equal SVG.
-
-    Styles are attributes, since the content security policy of the page allows no others. Ids are unique on the page
-    unless the same figure is embedded twice.
-
-    Args:
-        figure: The figure.
-        title: What it shows.
-        description: The same in more words, for screen readers.
-    """
+def svg_of(figure: Figure) -> bytes:
+    """The SVG file of a figure; equal figures have equal files."""
     import matplotlib as mpl
 
     written = BytesIO()
@@ -193,46 +152,7 @@ def svg_of(figure: Figure, *, title: str, description: str = "") -> str:
         # Glyphs are only missing in the font that measures the text; the browser has its own.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(written, format="svg", metadata={"Date": None})
-    label = visible(f"{title}. {description}".strip())
-    mark = hashlib.sha256(f"{label}\0".encode() + written.getvalue()).hexdigest()[:8]
-    root = ET.fromstring(written.getvalue())  # noqa: S314 - written by matplotlib
-    size = root.attrib["viewBox"]
-    for node in root.iter():
-        for child in [child for child in node if child.tag.endswith(("}metadata", "}style"))]:
-            node.remove(child)
-        node.tag = node.tag.rpartition("}")[2]
-        node.tail = None
-        if node.tag not in ("text", "tspan"):
-            node.text = None
-        node.attrib |= _attributes(node.attrib, mark)
-    root.attrib |= {"viewBox": size, "class": "chart", "role": "img", "aria-label": label}
-    root.attrib |= {"stroke-linejoin": "round", "xmlns": "http://www.w3.org/2000/svg"}
-    return ET.tostring(root, encoding="unicode")
-
-
-def _attributes(given: dict[str, str], mark: str) -> dict[str, str]:
-    """The attributes of an SVG element, which are removed from `given`: short, and without styles."""
-    found = dict(given)
-    given.clear()
-    for part in found.pop("style", "").split("; "):
-        name, _, value = part.partition(": ")
-        if name == "font":  # Written by matplotlib before 3.11.
-            name, value = "font-size", re.findall(r"[\d.]+px", value)[0]
-        if name and name != "font-family":
-            found[name] = value
-    if not _HASHED_ID.fullmatch(found.get("id", "")):
-        found.pop("id", None)
-    shown: dict[str, str] = {}
-    for name, value in found.items():
-        name = name.rpartition("}")[2]  # noqa: PLW2901
-        if name in ("width", "height", "version") and value.endswith(("pt", "1.1")):
-            continue
-        if name == "id" or value.startswith(("#", "url(#")):
-            value = _HASHED_ID.sub(lambda one: f"{one[0]}-{mark}", value)  # noqa: PLW2901
-        elif name in ("d", "x", "y", "transform"):
-            value = _DECIMALS.sub(lambda one: f"{float(one[0]):.1f}".removesuffix(".0"), " ".join(value.split()))  # noqa: PLW2901
-        shown[name] = value
-    return shown
+    return written.getvalue()
 
 
 def _figure(height: float = _INCHES[1]) -> tuple[Figure, Axes]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 __all__ = ["Node", "Page", "page_of"]
 
@@ -45,6 +47,12 @@ class Node:
     def rows(self) -> list[list[str]]:
         """The cells of a table, its head first."""
         return [[cell.text for cell in row.all("th", "td")] for row in self.all("tr")]
+
+    def charts(self) -> list[ET.Element]:
+        """The root element of each chart, which is an image in the page itself."""
+        addresses = [one.attributes["src"].partition(";base64,") for one in self.all("img")]
+        assert {kind for kind, *_ in addresses} <= {"data:image/svg+xml"}
+        return [ET.fromstring(base64.b64decode(data, validate=True)) for *_, data in addresses]
 
     def _texts(self) -> Iterator[str]:
         for child in self.children:

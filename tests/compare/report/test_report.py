@@ -20,6 +20,7 @@ from oprag.compare.analysis.wording import difference_text
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.model import ModelSpec
+from oprag.compare.report import differences
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
@@ -69,8 +70,8 @@ def test_an_experiment_without_answers_says_so(tmp_path):
     )
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert page.sections == ["overview", "run"]
-    assert "6 answers were not tried yet" in page.section("overview").text
-    assert "No answers have scores" in page.section("overview").text
+    assert "Of 6 answers: 6 not tried." in page.section("overview").text
+    assert "main metric: none" in page.section("overview").text
 
 
 def test_the_tables_have_the_means_and_intervals_of_the_settings_highest_first(results, page):
@@ -125,15 +126,13 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
     found = opened.verdicts("token_f1")
     assert [one.text for one in section.all("dt")] == list(dict.fromkeys(one.question for one in found))
     assert [one.text for one in section.all("dd")] == [one.describe() for one in found]
-    forest, curve = section.all("figure")
-    effects = effects_of(opened.matrix, "token_f1")
-    family = opened.matrix.family("token_f1")
-    pairs = [family.compare(other, first) for one in effects for first, other in one.pairs]
-    drawn = [difference_text(one) for one in [*(one.difference for one in effects), *pairs] if not one.tied]
-    assert len(drawn) == 5
-    assert all(text in forest.text for text in drawn)
-    assert "minus source order" in forest.text
-    assert {"source (flat)", "rank (flat)"} <= {text.text for text in curve.all("text")}
+    forest, curve = (" ".join(chart.itertext()) for chart in section.charts())
+    (effect,) = effects_of(opened.matrix, "token_f1")
+    assert f"rank, 12 pairs: {difference_text(effect.difference)}" in forest
+    assert "other order minus source order" in forest
+    assert "source (flat)" in curve
+    assert "rank (flat)" in curve
+    assert "context tokens" in curve
 
 
 def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path):
@@ -165,37 +164,50 @@ def test_notes_that_count_are_on_the_first_screen(tmp_path):
     model = RecordingModel(lambda text: "" if others[0].text in text else "Ann")
     grid = {"chunk_size": 16, "k": 2}
     path = ran(experiment(model, grid=grid, data=some, metrics=["token_f1"]), tmp_path / "r.db")
-    (notes,) = page_of(write_report(path, tmp_path / "r.html")).section("overview").by_class("notes")
-    assert [one.text for one in notes.all("li")] == [
-        "1 of 4 answers is empty, scored as it is.",
-        "3 of 4 questions of keepers have a score of token_f1: the others do not have gold answers.",
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    assert [one.text for one in page.section("overview").by_class("warning")] == [
+        "Of 4 answers: 1 empty. Answers that are cut short or empty are scored as they are.",
         "Intervals of keepers come from only 3 questions or documents, so they are too narrow.",
     ]
+    assert "(n = 3)" in page.table("settings", "token_f1 with 95 % interval")[1][1]
 
 
 def test_differences_are_those_of_the_harness(results, page):
-    tables = {table.rows()[0][0]: table.rows() for table in page.section("differences").all("table")}
-    head, *found = tables["k"]
-    assert head[2] == "minus k=1 [95 % interval]"
-    pairs = Results.open(results).differences("k", ["token_f1"])
+    opened = Results.open(results)
+    pairs = [pair for axis in opened.axes for pair in opened.differences(axis, ["token_f1"])]
     there = [pair for pair in pairs if not pair.difference.tied]
-    assert {(row[0], row[2], row[4]) for row in found} == {
-        (
-            str(pair.value),
-            difference_text(pair.difference),
-            f"{pair.difference.adjusted_p:.2g}",
-        )
-        for pair in there
-    }
-    assert len(found) == len(there)
+    _, *found = page.table("differences", "Differences between settings, lowest p first")
+    assert sorted((row[0].split(" minus ")[0].split("=")[-1], row[2], row[4]) for row in found) == sorted(
+        (str(pair.value), difference_text(pair.difference), f"{pair.difference.adjusted_p:.2g}") for pair in there
+    )
+    assert "k=16 minus k=1" in {row[0] for row in found}
+    assert [float(row[4]) for row in found] == sorted(float(row[4]) for row in found)
     told = f"Not listed: {len(pairs) - len(there)} pairs with equal scores on every question."
     assert told in page.section("differences").text
+
+
+def test_an_axis_of_too_many_pairs_is_named(results, monkeypatch, tmp_path):
+    pairs = Results.open(results).count_pairs("k")
+    monkeypatch.setattr(differences, "_MAX_PAIRS", pairs - 1)
+    page = page_of(write_report(results, tmp_path / "r.html"))
+    assert "k=16 minus k=1" not in page.section("differences").text
+    notes = [one.text for one in page.section("differences").by_class("quiet")]
+    assert re.fullmatch(rf"Not listed: more than {pairs - 1} pairs differ only in .*\bk\b.*\.", notes[-1])
+
+
+def test_seeds_are_one_setting(tmp_path):
+    grid = {"chunk_size": 16, "k": [1, 4], "order": "random", "seed": [1, 2]}
+    path = ran(experiment(RecordingModel(reader), grid=grid), tmp_path / "r.db")
+    page = page_of(write_report(path, tmp_path / "r.html"))
+    assert len(page.table("settings", "token_f1 with 95 % interval")) == 1 + 2
+    assert "first averaged over seeds and repeats" in page.section("settings").text
+    assert "mean of 2 runs" in page.section("questions").text
 
 
 def test_every_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
     spots = [one for one in Results.open(results).curves("k", "token_f1") if one.values["method"] != "long_context"]
     assert len(spots) > 4
-    text = page.section("length").text
+    text = page.section("overview").text + page.section("length").text
     assert all(spot.describe() in text for spot in spots)  # long_context reads the same, however long the context is
     assert len(page.section("length").all("figure")) == 4
 
@@ -210,7 +222,7 @@ def test_costs_have_tokens_and_what_was_measured(page):
     _, *measured = page.table("measured", "Time, CPU and memory")
     (closed,) = [row for row in measured if row[0] == "closed_book"]
     assert closed[2:] == ["0.250 ± 0.000", "0.125 ± 0.000", "50 ± 0", "2 ± 0"]
-    told = f"CPU % is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
+    told = f"cpu percent is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
     assert told in page.section("measured").text
 
 
@@ -285,6 +297,7 @@ def test_everyone_can_read_it(page):
     for box in page.root.by_class("scroll"):
         assert (box.attributes["role"], box.attributes["tabindex"]) == ("region", "0")
         assert box.attributes["aria-label"]
+    assert all(image.attributes["alt"] for image in page.root.all("img"))
     for svg in page.root.all("svg"):
         assert svg.attributes["role"] == "img"
         assert svg.attributes["aria-label"]
@@ -302,9 +315,10 @@ def test_every_link_leads_to_a_place_on_the_page(page):
 
 def test_nothing_comes_from_elsewhere_and_the_browser_is_told_so(page):
     for node in page.root.all():
-        assert node.tag not in {"link", "iframe", "object", "embed", "img", "base", "form", "audio", "video"}
+        assert node.tag not in {"link", "iframe", "object", "embed", "base", "form", "audio", "video"}
         for name, value in node.attributes.items():
-            assert name not in {"src", "srcset", "action", "style", "poster", "xlink:href"}
+            assert name != "src" or value.startswith("data:image/svg+xml;base64,")
+            assert name not in {"srcset", "action", "style", "poster", "xlink:href"}
             assert name == "xmlns" or "://" not in value
             assert not name.startswith("on")
     (style,), (script,) = page.root.all("style"), page.root.all("script")
@@ -317,6 +331,7 @@ def test_nothing_comes_from_elsewhere_and_the_browser_is_told_so(page):
     )
     directives = dict(one.strip().split(" ", 1) for one in policy.split(";"))
     assert directives["default-src"] == "'none'"
+    assert directives["img-src"] == "data:"
     assert "unsafe" not in policy
     for node, name in ((style, "style-src"), (script, "script-src")):
         digest = base64.b64encode(hashlib.sha256(node.raw.encode()).digest()).decode()
@@ -332,7 +347,8 @@ def test_failures_are_counted_and_told(tmp_path):
     model = RecordingModel(reader, fails=lambda text, before: "number 1?" in text)
     run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
-    assert "6 answers failed and have no score." in page.section("overview").text
+    assert "Of 12 answers: 6 failed." in page.section("overview").text
+    assert all(value for _, value in page.table("run", "The experiment"))
     assert page.table("run", "Failures") == [
         ["Error", "Message", "Answers"],
         [
@@ -358,7 +374,7 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
         assert means == sorted(means, reverse=True)
     answers = [one.text for one in page.section("overview").all("dd")]
     assert [one.partition(":")[0] for one in answers[:4]] == ["few", "many"] * 2
-    assert len(page.section("overview").all("figure")) == 2
+    assert len(page.section("overview").charts()) + len(page.section("length").charts()) == 2
 
 
 def test_a_metric_is_named(results, tmp_path):
@@ -406,11 +422,10 @@ def test_the_results_file_is_not_changed(results, tmp_path):
 
 def test_no_column_is_lost_on_paper(page):
     (style,) = page.root.all("style")
-    on_paper = re.search(r"@media print\{(.*)\}\s*@page", style.raw, re.DOTALL)
+    on_paper = re.search(r"@media print \{(.*)\}\s*@page \{ size: A4 landscape;", style.raw, re.DOTALL)
     assert on_paper is not None
     # Tables are as wide as the paper and no wider: cells may break, boxes that scroll on a screen hide nothing.
-    assert ".scroll{display:block;overflow:visible;max-width:none" in on_paper[1]
-    assert "table{width:100%" in on_paper[1]
-    assert re.search(r"th,td,\.n\{[^}]*min-width:0;white-space:normal", on_paper[1])
-    assert "@page{size:A4 landscape" in style.raw
+    assert ".scroll { display: block; overflow: visible; max-width: none" in on_paper[1]
+    assert "table { width: 100%" in on_paper[1]
+    assert re.search(r"th, td, \.n \{[^}]*min-width: 0; white-space: normal", on_paper[1])
     assert all(len(table.rows()[0]) <= 10 for table in page.root.all("table"))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.effects import slices_of
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
-from oprag.compare.report.page import Heading, Part, Section, Table, Text
+from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
 
 __all__ = ["section", "slices"]
@@ -17,9 +15,9 @@ _MAX_PAIRS = 400
 _MIN_QUESTIONS = 10
 
 
-def slices(results: Results, metric: str | None) -> Section | None:
+def slices(results: Results, metric: str) -> Section | None:
     """Effect of the order by question field, for fields whose values all have at least ten questions."""
-    if metric is None or "order" not in results.axes:
+    if "order" not in results.axes:
         return None
     sets = by_data([one for one in results.settings if metric in one.scores])
     rows = [
@@ -47,51 +45,38 @@ def slices(results: Results, metric: str | None) -> Section | None:
     return Section("slices", "Where order matters", [intro, Table(f"{metric} by question field", head, rows, names=2)])
 
 
-def section(results: Results, metric: str | None) -> Section | None:
-    """The differences along each axis, the order first."""
-    if metric is None:
-        return None
+def section(results: Results, metric: str) -> Section | None:
+    """All pairs of settings that differ in only one axis, the lowest p first."""
+    counts = {axis: results.count_pairs(axis) for axis in results.axes if axis != "data"}
+    too_many = [axis for axis, count in counts.items() if count > _MAX_PAIRS]
+    pairs = [pair for axis in counts if axis not in too_many for pair in results.differences(axis, [metric])]
+    differing = sorted((pair for pair in pairs if not pair.difference.tied), key=_lowest_p)
     parts: list[Part] = []
-    for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != "order"):
-        count = results.count_pairs(axis)
-        if count > _MAX_PAIRS:
-            text = f"{count:,} pairs of settings differ only in {axis}: `Results.differences` compares them."
-            parts += [Heading(axis), Text(text)]
-        elif pairs := results.differences(axis, [metric]):
-            parts += _axis(results, axis, pairs)
-    if not parts:
-        return None
-    intro = Text(
-        "Each setting minus the setting that differs from it only in one axis, over the questions with scores in "
-        "both. A star marks a significant difference: the interval excludes 0, and p is below 0.05. The absence of a "
-        "star does not prove that two settings are equal. p is from a sign-flip test, corrected for all "
-        f"{counted(results.matrix.family(metric).comparisons, 'comparison')} of this experiment in {metric} (step-down "
-        "maxT of Westfall and Young)."
-    )
-    return Section("differences", "All differences by axis", [intro, *parts])
-
-
-def _axis(results: Results, axis: str, pairs: Sequence[SettingDifference]) -> Iterator[Part]:
-    first = named(pairs[0].baseline.values, [axis])
-    yield Heading(f"{axis}: each value minus {first}")
-    differing = [pair for pair in pairs if not pair.difference.tied]
-    if tied := len(pairs) - len(differing):
-        yield Text(f"Not listed: {counted(tied, 'pair')} with equal scores on every question.")
     if differing:
-        yield Table(
-            f"Mean difference in {pairs[0].metric}, lowest p first",
-            (axis, "in the setting", f"minus {first} [95 % interval]", "questions", "p (corrected)"),
-            [_row(results, axis, pair) for pair in sorted(differing, key=_lowest_p)],
-            names=2,
-        )
+        head = ("difference", "in the setting", f"{metric} [95 % interval]", "questions", "p (corrected)")
+        caption = "Differences between settings, lowest p first"
+        parts.append(Table(caption, head, [_row(results, pair) for pair in differing], names=2))
+    if tied := len(pairs) - len(differing):
+        parts.append(Text(f"Not listed: {counted(tied, 'pair')} with equal scores on every question.", quiet=True))
+    if too_many:
+        axes = " or ".join(too_many)
+        parts.append(Text(f"Not listed: more than {_MAX_PAIRS:,} pairs differ only in {axes}.", quiet=True))
+    comparisons = counted(results.matrix.family(metric).comparisons, "comparison")
+    intro = Text(
+        "Each setting minus the one that differs from it only in one axis, over the questions with scores in both. "
+        "* is significant: the interval excludes 0, and p is below 0.05, corrected for "
+        f"{comparisons} (step-down maxT of Westfall and Young). Settings without a significant difference may still "
+        "differ."
+    )
+    return Section("differences", "All differences", [intro, *parts]) if parts else None
 
 
-def _row(results: Results, axis: str, pair: SettingDifference) -> tuple[str, ...]:
-    difference = pair.difference
+def _row(results: Results, pair: SettingDifference) -> tuple[str, ...]:
+    axis, difference = pair.axis or "", pair.difference
     where = named(pair.setting.values, [name for name in results.axes if name != axis])
     against = named(pair.baseline_alone, results.axes)
     return (
-        value_text(pair.value),
+        f"{named(pair.setting.values, [axis])} minus {named(pair.baseline.values, [axis])}",
         f"{where} (against {against})".strip() if against else where or "–",
         difference_text(difference),
         f"{difference.n:,}",

@@ -1,114 +1,84 @@
-"""The overview: warnings, a verdict on each question, and the two charts that support the verdicts."""
+"""The first and the last section: warnings and verdicts; and what was run, failed and spent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
-from oprag.compare.analysis.effects import Effect, effects_of
-from oprag.compare.analysis.settings import by_data, varying_axes
-from oprag.compare.analysis.wording import counted, difference_text, named, value_text
-from oprag.compare.metrics.registry import METRICS
-from oprag.compare.plotting import plot_differences
-from oprag.compare.report.lengths import MAX_DATA_SETS, curve_groups, length_parts
-from oprag.compare.report.page import Figure, Part, Points, Section, Text, Verdicts
+from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.summary import PROBLEMS
+from oprag.compare.analysis.wording import amount, counted, money_text, value_text
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.report.charts import length_figures, order_figures
+from oprag.compare.report.page import Part, Section, Table, Text, Verdicts
 from oprag.compare.results import Results
-from oprag.compare.stats import FEW_UNITS, Difference
+from oprag.compare.stats import FEW_UNITS
 
-__all__ = ["section"]
-
-_MAX_ROWS = 12
+__all__ = ["run_details", "section"]
 
 
 def section(results: Results, metric: str | None) -> Section:
-    """The first section of the report."""
-    return Section("overview", "In short", [*_parts(results, metric)])
-
-
-def _parts(results: Results, metric: str | None) -> Iterator[Part]:
-    yield Text(_about(results, metric), quiet=True)
-    if notes := [*_notes(results, metric)]:
-        yield Points(notes, warning=True)
-    if metric is None:
-        yield Text("No answers have scores.")
-        return
-    verdicts = results.verdicts(metric)
-    questions = list(dict.fromkeys(one.question for one in verdicts))
-    yield Verdicts(
-        [
-            (question, [(f"{one.data and f'{one.data}: '}{one.answer}.", one.text) for one in about[:MAX_DATA_SETS]])
-            for question in questions
-            if (about := [one for one in verdicts if one.question == question])
-        ]
-    )
-    sets = by_data([one for one in results.settings if metric in one.scores])
-    if len(sets) > MAX_DATA_SETS:
-        yield Text(f"{len(sets) - MAX_DATA_SETS:,} more data sets are in the sections below.", quiet=True)
-    groups = curve_groups(results, metric)
-    for data in list(sets)[:MAX_DATA_SETS]:
-        effects = effects_of(results.matrix, metric, data=data)
-        if any(effect.difference.differing for effect in effects):
-            yield _forest(results, effects, metric, f", {data}" if len(sets) > 1 else "")
-        if data in groups:
-            yield length_parts(results, groups[data][0])[0]
-
-
-def _about(results: Results, metric: str | None) -> str:
-    matrix = results.matrix
-    models = list(dict.fromkeys(str(one.values["model"]) for one in results.settings if "model" in one.values))
-    parts = [
-        counted(len(matrix.questions), "question"),
+    """Warnings, the verdicts, and the charts that support them."""
+    about = [
+        counted(len(results.matrix.questions), "question"),
         counted(len(results), "setting"),
         counted(sum(one.answered for one in results.settings), "answer"),
-        f"main metric {metric}" if metric is not None else "",
-        f"{'model' if len(models) == 1 else 'models'} {', '.join(models[:MAX_DATA_SETS])}" if models else "no model",
+        f"models: {', '.join(results.matrix.described['models']) or 'none'}",
+        f"main metric: {metric or 'none'}",
     ]
-    return " · ".join(part for part in parts if part)
+    parts: list[Part] = [Text(" · ".join(about), quiet=True)]
+    parts += [Text(text, warning=True) for text in _warnings(results, metric)]
+    if metric is not None:
+        figures = [*order_figures(results, metric), *islice(length_figures(results, metric), 1)]
+        parts += [Verdicts(results.verdicts(metric)), *figures]
+    return Section("overview", "In short", parts)
 
 
-def _notes(results: Results, metric: str | None) -> Iterator[str]:
-    """Warnings that a reader must see before any score."""
-    answered, failed, remaining, short, empty = (
-        sum(getattr(one, name) for one in results.settings)
-        for name in ("answered", "failed", "remaining", "cut_short", "empty")
-    )
-    for count, what in ((short, "cut short at the output limit of the model"), (empty, "empty")):
-        if count:
-            verb, scored = ("is", "scored as it is") if count == 1 else ("are", "scored as they are")
-            yield f"{count:,} of {counted(answered, 'answer')} {verb} {what}, {scored}."
-    if failed:
-        yield f"{counted(failed, 'answer')} failed and {'has' if failed == 1 else 'have'} no score."
-    if remaining:
-        were = "was" if remaining == 1 else "were"
-        yield f"{counted(remaining, 'answer')} {were} not tried yet; run `oprag compare` again."
+def _warnings(results: Results, metric: str | None) -> Iterator[str]:
+    """What a reader must know before any score."""
+    counts = {what: sum(getattr(one, name) for one in results.settings) for name, what in PROBLEMS.items()}
+    if found := [f"{count:,} {what}" for what, count in counts.items() if count]:
+        asked = counted(sum(one.asked for one in results.settings), "answer")
+        yield f"Of {asked}: {', '.join(found)}. Answers that are cut short or empty are scored as they are."
     for data, settings in by_data(results.settings).items():
         summaries = [one.scores[metric] for one in settings if metric is not None and metric in one.scores]
-        total = sum(question.data == data for question in results.matrix.questions)
-        if summaries and not failed and not remaining and (with_score := max(one.n for one in summaries)) < total:
-            needs = METRICS[metric].needs if metric in METRICS else ""
-            why = f": the others do not have {needs}" if needs else ""
-            yield f"{with_score:,} of {total:,} questions of {data} have a score of {metric}{why}."
         units = max((one.units for one in summaries), default=FEW_UNITS)
         if units < FEW_UNITS:
             yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
 
 
-def _forest(results: Results, effects: Sequence[Effect], metric: str, where: str) -> Figure:
-    family = results.matrix.family(metric)
-    # Omit a single pair, which equals its pooled row, and pairs with equal scores on every question.
-    others = [other for one in effects if len(one.pairs) > 1 for _, other in one.pairs]
-    differ = ["order", *varying_axes(results.settings[other] for other in others)[0]]
-    rows: list[tuple[str, Difference, bool]] = []
-    for one in effects:
-        count = len(one.pairs)
-        rows.append((f"{value_text(one.value)}{f', all {count:,} pairs' if count > 1 else ''}", one.difference, True))
-        for first, other in one.pairs if count > 1 else ():
-            difference = family.compare(other, first)
-            if not difference.tied:
-                rows.append((named(results.settings[other].values, dict.fromkeys(differ)), difference, False))
-    if len(rows) > _MAX_ROWS:
-        rows = [row for row in rows if row[2]]
-    return Figure(
-        plot_differences(rows, label=f"{metric}, other order minus source order"),
-        f"Each other order minus source order{where}",
-        "; ".join(f"{name}: {difference_text(one)}" for name, one, _ in rows),
-    )
+def run_details(results: Results) -> Section:
+    """The experiment as it was described, failures, spending and runs."""
+    described = results.matrix.described
+    rows = [("results file", results.path.name), *(("grid", _text(grid)) for grid in described["grid"])]
+    rows += [(name.replace("_", " "), _text(value)) for name, value in described.items() if name != "grid"]
+    parts: list[Part] = [Table("The experiment", ("What", "Value"), [row for row in rows if row[1]], words=True)]
+    with ResultsReader(results.path, results.experiment) as reader:
+        if failed := [(one.error, one.message, f"{one.count:,}") for one in reader.failures()]:
+            parts.append(Table("Failures by cause", ("Error", "Message", "Answers"), failed, words=True))
+        spent = [
+            (model, purpose, f"{one.calls:,}", amount(one.tokens), money_text(one.money) if one.money else "–")
+            for (model, purpose), one in reader.spending().items()
+        ]
+        runs = [
+            (_time(one.started), _time(one.ended), one.outcome or "not finished", _text(one.versions))
+            for one in reader.runs()
+        ]
+    parts.append(Table("Spent in all runs", ("Model", "For", "Calls", "Tokens", "Money"), spent, names=2))
+    head = ("Started", "Ended", "Outcome", "Versions")
+    parts.append(Table("Runs, latest first (times in UTC)", head, runs, words=True))
+    return Section("run", "Run details", parts)
+
+
+def _text(value: Any) -> str:
+    """The text of a value of a description; empty if there is nothing to say."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {text}" for name, one in value.items() if (text := _text(one)))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(value_text, value))
+    return "" if value is None else value_text(value)
+
+
+def _time(text: str | None) -> str:
+    return "–" if text is None else text[:19].replace("T", " ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from math import ceil, floor, isnan
+from math import isnan
 from string import ascii_uppercase
 from typing import Any
 
@@ -16,7 +16,7 @@ from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
 from oprag.compare.analysis.wording import counted, score
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import QuestionRecord, StoredAnswer
-from oprag.compare.report.page import Section, Text, render
+from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
 from oprag.masking import shown
 from oprag.text_table import escaped, one_line, shortened
@@ -25,7 +25,7 @@ __all__ = ["chunk_map", "compared", "section"]
 
 _MAX_QUESTIONS = 20
 _MAX_TEXT, _MAX_JUDGEMENT, _MAX_NAME = 2_000, 300, 200  # characters
-_WIDTH, _STRIP, _GOLD, _ORDER = 600, 14, 5, 64  # of a chunk map, in pixels
+_WIDTH, _HEIGHT = 600, 80  # of a chunk map, in pixels
 _MAX_CHUNKS = 200  # lines of a chunk map
 _BETWEEN_PAGES = 2  # characters
 
@@ -46,20 +46,20 @@ def section(results: Results, metric: str | None) -> Section | None:
     with ResultsReader(results.path, results.experiment) as reader:
         sides = _Sides(results, metric, reader, [setting for pair in pairs.values() for setting in pair])
         shown_first = [place for _, place in sorted(found)[:_MAX_QUESTIONS]]
-        bodies = [sides.body(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
+        questions = [sides.question(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
     parts = [
         Text(
-            f"{len(bodies):,} of {counted(len(found), 'question')}: those with the largest difference"
+            f"{len(questions):,} of {counted(len(found), 'question')}: those with the largest difference"
             f"{f' in {metric}' if metric else ''} between the best setting and the one that it is compared with. A "
-            "chunk map shows where in the documents the chunks of a context are, the gold evidence, and a line for "
-            "each chunk in the order of the context."
+            "chunk map has a line for each chunk of a context, in the order of the context from top to bottom, at its "
+            "place in the documents from left to right; the bars are gold evidence."
         ),
         Text(
             "`oprag compare --answers FILE` exports all answers.",
             quiet=True,
         ),
     ]
-    return Section("questions", "Where answers differ most", parts, "".join(bodies))
+    return Section("questions", "Where answers differ most", [*parts, Questions(questions)])
 
 
 def compared(results: Results, metric: str | None, data: str) -> list[SettingSummary]:
@@ -84,7 +84,7 @@ def _size(metric: str | None, pair: Sequence[SettingSummary], place: int) -> flo
 
 
 class _Sides:
-    """Renders questions with the answers of two settings; of several seeds, the first."""
+    """Questions with the answers of two settings; of several seeds, the first."""
 
     def __init__(
         self, results: Results, metric: str | None, reader: ResultsReader, settings: Sequence[SettingSummary]
@@ -100,8 +100,8 @@ class _Sides:
         for cell, question, name, reply in reader.judgements(_MAX_JUDGEMENT):
             self._judged.setdefault((cell, question), []).append(f"{name}: {one_line(reply)}")
 
-    def body(self, place: int, pair: Sequence[SettingSummary]) -> str:
-        """A question as HTML."""
+    def question(self, place: int, pair: Sequence[SettingSummary]) -> dict[str, Any]:
+        """The values of the template of a question."""
         question = self._results.matrix.questions[place]
         sides = [
             self._side(setting, question, answer, place)
@@ -110,7 +110,7 @@ class _Sides:
         ]
         name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
         text = shortened(question.question, _MAX_TEXT)
-        return render("question.html", name=name, text=text, about=_about(question), sides=sides)
+        return {"name": name, "text": text, "about": _about(question), "sides": sides}
 
     def _side(
         self, setting: SettingSummary, question: QuestionRecord, answer: StoredAnswer, place: int
@@ -151,45 +151,33 @@ class _Sides:
 
 
 def chunk_map(chunks: Sequence[Span], gold: Iterable[Span], length: int) -> str:
-    """An SVG of the chunks of a context, in its order, and of the gold evidence, in so many characters."""
-    scale = _WIDTH / max(1, length)
-    merged: list[Span] = []
-    for left, right in sorted((floor(start * scale), ceil(end * scale)) for start, end in chunks):
-        if merged and left <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(right, merged[-1][1])
-        else:
-            merged.append((left, right))
-    step = _ORDER / max(1, len(chunks))
+    """An SVG with a line for each chunk of a context, in its order, and the gold evidence, in `length` characters."""
+    scale, step = _WIDTH / max(1, length), _HEIGHT / max(1, len(chunks))
     every = 1 + len(chunks) // _MAX_CHUNKS
-    top = _STRIP + _GOLD + 6
-    kept = [_box(left, 0, right - left, _STRIP) for left, right in merged]
-    kept += [
-        _box(start * scale, top + place * step, max(4.0, (end - start) * scale), max(1.0, min(4.0, step)))
-        for place, (start, end) in enumerate(chunks)
-        if place % every == 0
-    ]
-    evidence = [_box(start * scale, _STRIP + 2, max(2.0, (end - start) * scale), _GOLD) for start, end in gold]
+    evidence = [_box(scale, span, 0, _HEIGHT) for span in gold]
+    lines = [_box(scale, span, place * step, min(4.0, step)) for place, span in enumerate(chunks) if not place % every]
     backward = sum(one[0] > other[0] for one, other in pairwise(chunks))
     label = f"{counted(len(chunks), 'chunk')} in the order of the context, which goes back {backward:,} times"
     return (
-        f'<svg class="map" viewBox="0 0 {_WIDTH} 90" role="img" aria-label="{escaped(label)}">'
-        f'<path class="kept" d="{"".join(kept)}"/><path class="gold" d="{"".join(evidence)}"/></svg>'
+        f'<svg class="map" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escaped(label)}">'
+        f'<path class="gold" d="{"".join(evidence)}"/><path class="kept" d="{"".join(lines)}"/></svg>'
     )
 
 
-def _box(left: float, top: float, width: float, height: float) -> str:
-    left = min(left, _WIDTH - width)
-    return f"M{left:.0f} {top:.3g}h{max(1, round(width))}v{height:.3g}h-{max(1, round(width))}z"
+def _box(scale: float, span: Span, top: float, height: float) -> str:
+    """A rectangle as part of an SVG path."""
+    width = max(3, round((span[1] - span[0]) * scale))
+    return f"M{min(span[0] * scale, _WIDTH - width):.0f} {top:.3g}h{width}v{height:.3g}h-{width}z"
 
 
 def _about(question: QuestionRecord) -> list[tuple[str, str]]:
-    letters = zip(ascii_uppercase, question.choices or (), strict=False)
+    choices = [
+        f"{letter}. {choice}{' (correct)' if number == question.right_choice else ''}"
+        for number, (letter, choice) in enumerate(zip(ascii_uppercase, question.choices or (), strict=False))
+    ]
     texts = {
-        "Gold answer" if len(question.answers) == 1 else "Gold answers": question.answers,
-        "Choices": [
-            f"{letter}. {choice}{' (correct)' if number == question.right_choice else ''}"
-            for number, (letter, choice) in enumerate(letters)
-        ],
-        "Documents": [shown(name, _MAX_NAME) for name in question.documents],
+        "Gold answer" if len(question.answers) == 1 else "Gold answers": "\n".join(question.answers),
+        "Choices": "\n".join(choices),
+        "Documents": ", ".join(shown(name, _MAX_NAME) for name in question.documents),
     }
-    return [(name, shortened("\n".join(some), _MAX_TEXT)) for name, some in texts.items() if some]
+    return [(name, shortened(text, _MAX_TEXT)) for name, text in texts.items() if text]
