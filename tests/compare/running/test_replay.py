@@ -23,10 +23,10 @@ def test_prompts_and_replies_are_those_of_the_run(method, ran):
     assert len(model.calls) == made
     replies = rows(
         path,
-        "SELECT calls.step, replies.text FROM answers JOIN calls ON calls.answer = answers.id JOIN replies ON "
-        "replies.key = calls.reply JOIN cells ON cells.id = answers.cell JOIN questions "
-        "ON questions.id = answers.question WHERE method = ? AND \"order\" = 'rank' AND questions.name = '0-1' "
-        "ORDER BY calls.number",
+        "SELECT call.value ->> 0, replies.text FROM answers, json_each(answers.replies) AS call JOIN replies "
+        "ON replies.key = call.value ->> 1 JOIN cells ON cells.key = cell JOIN questions "
+        "ON questions.key = answers.question WHERE \"values\" ->> 'method' = ? AND \"values\" ->> 'order' = 'rank' "
+        "AND questions.name = '0-1' ORDER BY call.key",
         method,
     )
     assert [(prompt.step, prompt.reply) for prompt in shown] == replies
@@ -35,9 +35,9 @@ def test_prompts_and_replies_are_those_of_the_run(method, ran):
 
 def test_nothing_is_written(ran):
     path, model = ran
-    before = rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM indexes")
+    before = rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM chunks")
     prompts_of(experiment(model, grid=GRID), path, "0-1", method="stuff", order="source")
-    assert before == (rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM indexes"))
+    assert before == (rows(path, "SELECT count(*) FROM runs"), rows(path, "SELECT count(*) FROM chunks"))
 
 
 def test_what_is_not_there_is_refused(ran, tmp_path):

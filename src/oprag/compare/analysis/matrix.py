@@ -22,8 +22,7 @@ from oprag.compare.analysis.settings import (
 )
 from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord, QuestionRecord, Spent, StoredAnswer
-from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.db.records import CELL_COLUMNS, AnswerRecord, CellRecord, QuestionRecord, Spent
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
@@ -212,12 +211,12 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """Build the matrix of the reader's experiment; raises like `read_matrix`."""
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
-    # The file stores cells in insertion order.
-    sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
-    row_of = sorted(range(len(sequence)), key=sequence.__getitem__)
-    cells = [reader.cells[number]._replace(values=on_axes[number]) for number in sequence]
+    placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
+    cells = sorted(placed, key=lambda cell: place_in_grid(cell.values, grid))
+    row_of = {cell.key: row for row, cell in enumerate(cells)}
+    column_of = {question.key: column for column, question in enumerate(reader.questions)}
     shape = len(cells), len(reader.questions)
-    answers = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
+    answers = {(row_of[answer.cell], column_of[answer.question]): answer for answer in reader.answers()}
     _check_size(reader, shape, len(answers))
 
     status = np.full(shape, NOT_ASKED, dtype=np.int8)
@@ -230,7 +229,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         notes[place], errors[place], routes[place] = answer.notes, answer.error, answer.route
 
     answered = {place: answer for place, answer in answers.items() if not answer.failed}
-    values = _costs(reader.described, cells, answered, shape) | _scores(reader, row_of, shape)
+    values = _costs(reader.described, cells, answered, shape) | _scores(reader, answers, shape)
     taken = {*COSTS, *METRICS, *values}
     return ResultMatrix(
         experiment=reader.name,
@@ -261,7 +260,7 @@ def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
         return value
     expected = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
     if not isinstance(value, expected) or isinstance(value, bool) is not (expected is bool):
-        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells.options", reader.path)
+        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells", reader.path)
     return value
 
 
@@ -279,7 +278,7 @@ def _check_size(reader: ResultsReader, shape: Shape, answers: int, arrays: int =
 def _costs(
     described: Mapping[str, Any],
     cells: Sequence[CellRecord],
-    answers: Mapping[tuple[int, int], StoredAnswer],
+    answers: Mapping[tuple[int, int], AnswerRecord],
     shape: Shape,
 ) -> dict[str, FloatArray]:
     """Counts and measurements of the answers, and their price if the file has prices for the model."""
@@ -306,14 +305,16 @@ def _costs(
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _scores(reader: ResultsReader, row_of: Sequence[int], shape: Shape) -> dict[str, FloatArray]:
+def _scores(
+    reader: ResultsReader, answers: Mapping[tuple[int, int], AnswerRecord], shape: Shape
+) -> dict[str, FloatArray]:
     # A score named like a cost is dropped: costs come from the answers.
-    scores = [score for score in reader.scores() if score[2] not in _NOT_METRICS]
-    metrics = dict.fromkeys(metric for *_, metric, _ in scores)
-    _check_size(reader, shape, len(scores), len(metrics))
+    metrics = dict.fromkeys(name for one in answers.values() for name in one.scores if name not in _NOT_METRICS)
+    _check_size(reader, shape, sum(len(one.scores) for one in answers.values()), len(metrics))
     found = {metric: np.full(shape, np.nan) for metric in metrics}
-    for cell, question, metric, value in scores:
-        found[metric][row_of[cell], question] = value
+    for place, one in answers.items():
+        for metric in one.scores.keys() & metrics.keys():
+            found[metric][place] = one.scores[metric]
     return found
 
 

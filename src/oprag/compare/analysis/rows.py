@@ -12,7 +12,7 @@ from oprag.compare.analysis.matrix import COUNTS, MEASURED, ResultMatrix
 from oprag.compare.analysis.settings import HasValues, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord
+from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.spec.axes import AVERAGED, axes
 
 __all__ = ["TEXTS", "answer_columns", "answer_rows", "axis_columns", "setting_rows"]
@@ -96,20 +96,19 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
     effective = {cell: setting.values for setting in matrix.settings for cell in setting.cells}
     column_of = {question.key: column for column, question in enumerate(matrix.questions)}
     with ResultsReader(path, matrix.experiment) as reader:
-        places = {cell.key: place for place, cell in enumerate(reader.cells)}
         for number, cell in enumerate(matrix.cells):
             fixed = {name: effective[number].get(name) for name in names}
             fixed |= {name: _averaged_value(cell, name) for name in averaged}
-            for question, row in sorted(_answer_columns(reader, places[cell.key]).items()):
-                column = column_of.get(reader.questions[question].key)
-                if column is not None:
-                    known = {
-                        **row,
-                        **matrix.fields[column],
-                        **fixed,
-                        **_scores_and_measurements(matrix, number, column),
-                    }
-                    yield {name: known.get(name) for name in columns}
+            answers = [one for one in reader.answers([cell.key], longest=None) if one.question in column_of]
+            for answer in sorted(answers, key=lambda one: column_of[one.question]):
+                column = column_of[answer.question]
+                known = {
+                    **_answer_columns(answer, matrix.questions[column]),
+                    **matrix.fields[column],
+                    **fixed,
+                    **_scores_and_measurements(matrix, number, column),
+                }
+                yield {name: known.get(name) for name in columns}
 
 
 def _scores_and_measurements(matrix: ResultMatrix, row: int, column: int) -> dict[str, float]:
@@ -127,20 +126,16 @@ def _averaged_value(cell: CellRecord, name: str) -> Any:
     return None if name == "seed" and cell.values["order"] != "random" else cell.values[name]
 
 
-def _answer_columns(reader: ResultsReader, cell: int) -> dict[int, dict[str, Any]]:
-    """Answers of a cell with their questions, keyed by question index."""
-    found: dict[int, dict[str, Any]] = {}
-    for answer in reader.answers([cell], longest=None):
-        question = reader.questions[answer.question]
-        found[answer.question] = {
-            "question_id": question.name,
-            "question": question.question,
-            "gold_answers": question.answers,
-            "documents": question.documents,
-            "status": "failed" if answer.failed else "answered",
-            "answer": None if answer.failed else answer.text,
-            "tokens": answer.input_tokens + answer.output_tokens,
-            **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
-            "notes": [*answer.notes],
-        }
-    return found
+def _answer_columns(answer: AnswerRecord, question: QuestionRecord) -> dict[str, Any]:
+    """An answer with its question."""
+    return {
+        "question_id": question.name,
+        "question": question.question,
+        "gold_answers": question.answers,
+        "documents": question.documents,
+        "status": "failed" if answer.failed else "answered",
+        "answer": answer.text,
+        "tokens": answer.input_tokens + answer.output_tokens,
+        **{name: getattr(answer, name) for name in (*_ANSWER[2:], *_TOKENS[:3], *_CONTEXT)},
+        "notes": [*answer.notes],
+    }

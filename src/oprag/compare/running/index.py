@@ -96,9 +96,7 @@ class Index:
         if known is not None:
             return known.pieces
         pieces = self._splitting.pieces(self._documents)
-        split, tokenizer = self._splitting.split, self._splitting.tokenizer.identity
-        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, tokenizer)
-        self._cache.put([IndexRecord(self.key, *about, pieces)])
+        self._cache.put([IndexRecord(self.key, pieces)])
         return pieces
 
     @cached_property
@@ -270,9 +268,7 @@ class Index:
         return key_of("retrieval", self.key, embedder, list(search), identity, question)
 
     def _record(self, question: str, search: IndexSearch, hits: Sequence[Hit]) -> Retrieval:
-        embedder = None if search.kind == "bm25" else self._source.name
-        about = (self.key, embedder, search.kind, search.store, question, search.depth)
-        return Retrieval(self._key(question, search), *about, hits)
+        return Retrieval(self._key(question, search), hits)
 
 
 def _deepest(searches: Iterable[IndexSearch]) -> dict[str, int]:

@@ -81,16 +81,16 @@ class Recorder:
             text=answer.text,
             notes=(*answer.notes, *notes, *outcome.notes),
             route=answer.route,
-            calls=outcome.calls,
-            usage=answer.usage,
+            calls=len(outcome.calls),
+            **answer.usage._asdict(),
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
             context_tokens=info.tokens,
             context_embedder_tokens=info.embedder_tokens,
             context_chunks=info.chunks,
             context=info.record,
             scores={**scores, **outcome.judged},
-            metric_calls=outcome.metric_calls,
-            measurement=outcome.measurement,
+            replies=[*outcome.calls, *outcome.metric_calls],
+            **({} if outcome.measurement is None else outcome.measurement._asdict()),
         )
 
     def _scored(self, outcome: Outcome, answer: Answer, info: _ContextInfo) -> ScoredAnswer:
@@ -199,7 +199,8 @@ def _failed(outcome: Outcome) -> AnswerRecord:
         question=outcome.item.question_key,
         error=error_name(cause),
         message=error_message(outcome.error, _MAX_ERROR),
-        calls=outcome.calls,
+        calls=len(outcome.calls),
+        replies=outcome.calls,
     )
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
-from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder

@@ -149,13 +149,18 @@ def _read_contexts(settings: Sequence[SettingSummary], path: str | os.PathLike[s
     }
     if numbers:
         with ResultsReader(path, settings[0].matrix.experiment) as reader:
-            rows = [row for row, cell in enumerate(reader.cells) if cell.key in numbers]
-            for place, question, context, chunks in reader.contexts(rows):
-                cell = reader.cells[place]
-                depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
-                found[numbers[cell.key]][cell.values.get("seed"), question] = _ContextSize(
-                    context.key, len(context.kept), depth, context.dropped, chunks
-                )
+            cells = {cell.key: cell for cell in reader.cells}
+            for answer in reader.answers(numbers):
+                if (context := answer.context) is not None:
+                    depth = max((rank + 1 for _, rank, _ in context.kept), default=1)
+                    seed = cells[answer.cell].values.get("seed")
+                    found[numbers[answer.cell]][seed, answer.question] = _ContextSize(
+                        context.key,
+                        len(context.kept),
+                        depth,
+                        context.dropped,
+                        reader.index_sizes.get(context.index_key, 0),
+                    )
     return found
 
 
