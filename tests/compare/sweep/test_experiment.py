@@ -117,7 +117,7 @@ def test_questions_that_name_a_document_keep_it(tmp_path):
         ({"grid": {"splitter": "letters"}}, "splitter must be one of"),
         ({"method": "refine"}, "method=refine requires a model"),
         ({"method": 3, "model": "local"}, "method must be the name of a method"),
-        ({"metric": 3}, "metrics must be a list of names"),
+        ({"metric": 3}, "a metric must be a name or a function"),
         ({"method": "step_down", "grid": {"inner_method": "long_context"}, "model": "local"}, "inner_method=long_con"),
         ({"method": "closed_book", "model": "local"}, "cannot be swept over token budgets"),
     ],

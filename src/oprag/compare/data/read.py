@@ -62,14 +62,16 @@ def read_data(
     allowed = format_options(format)
     check_text("name", name, optional=True)
     place = _path("path", path)
+    builder = DataSetBuilder(place, None if within is None else _path("within", within))
+    builder.check_inside(place)
     if documents is not None:
         options["documents"] = _path("documents", documents)
+        builder.check_inside(options["documents"])
     check_names(options, allowed)
     if not place.exists():
         raise InputFileError(f"no such file or folder: {place}", str(place))
     if place.is_dir() and not FORMATS[format].folder:
         raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
-    builder = DataSetBuilder(place, None if within is None else _path("within", within))
     FORMATS[format].read(builder, **options)
     return builder.data_set(name or _name(place))
 
