@@ -163,8 +163,15 @@ class ResolvedExperiment:
         return found
 
     @property
+    def missing(self) -> Mapping[str, str]:
+        """What is missing of each data set that was not there."""
+        return {name: one.missing for name, one in self.experiment.data.items() if one.missing is not None}
+
+    @property
     def unscored(self) -> str | None:
-        """Why a run is refused: no metric for which higher is better could score an answer; None if one could."""
+        """Why a run is refused: data is missing, or no metric for which higher is better could score an answer."""
+        if self.missing:
+            return "; ".join(f"the data set {name!r} is missing: {why}" for name, why in self.missing.items())
         quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
         uses_model = any(cell.caller for cell in self.cells.cells)
         if not uses_model or not quality or any(one.questions for one in quality.values()):

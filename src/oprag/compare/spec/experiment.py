@@ -202,6 +202,8 @@ class Experiment(StrictModel):
     @cached_property
     def token_counter(self) -> TokenCounter:
         """The token counter of contexts and prompts."""
+        if any(data_set.missing for data_set in self.data.values()):
+            return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
         with _at("count_tokens"):
             counter = counter_of(self.count_tokens)
         # Return this exact function, since a context checks for it to mark its token count as approximate.
@@ -245,6 +247,8 @@ class _DataTable(StrictModel, extra="allow"):
     documents: String | None = None
     sample: Count | None = None
     seed: StrictInt = 0
+    size: Count | None = None
+    source: String | None = None
 
 
 def _read(name: str, given: Any, folder: Path) -> DataSet:
@@ -253,7 +257,7 @@ def _read(name: str, given: Any, folder: Path) -> DataSet:
     with _at(place):
         options = dict(table.model_extra or {})
         check_names(options, (*_DataTable.model_fields, *format_options(table.format)), what="key")
-        options |= {"name": name, "within": folder}
+        options |= {"size": table.size, "source": table.source, "name": name, "within": folder}
         if table.documents is not None:
             options["documents"] = folder / table.documents
         data_set = read_data(folder / table.path, table.format, **options)
