@@ -11,72 +11,38 @@ from oprag.masking import describe, listed
 from oprag.options import check_names, plain_number
 
 try:
-    from pydantic import (
-        AfterValidator,
-        BaseModel,
-        BeforeValidator,
-        ConfigDict,
-        Field,
-        PlainValidator,
-        Strict,
-        StrictBool,
-        StrictInt,
-        ValidationError,
-        model_validator,
-    )
+    import pydantic
     from pydantic_core import PydanticCustomError
 except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
-__all__ = [
-    "AfterValidator",
-    "Amount",
-    "BeforeValidator",
-    "Count",
-    "Field",
-    "Name",
-    "Natural",
-    "PlainValidator",
-    "PydanticCustomError",
-    "StrictBool",
-    "StrictInt",
-    "StrictModel",
-    "String",
-    "Text",
-    "message_of",
-    "model_validator",
-    "validated",
-]
+# Others take pydantic from here, so that a missing one is explained.
+__all__ = ["Amount", "Count", "Name", "Natural", "StrictModel", "String", "Text", "message_of", "pydantic", "validated"]
 
-_NOUNS = {
-    "bool": "true or false",
-    "dict": "a mapping",
-    "int": "an integer",
-    "list": "a list",
-    "model": "a mapping",
-    "string": "a string",
-    "tuple": "a list",
-}
+_NOUNS = {"bool": "true or false", "dict": "a mapping", "int": "an integer", "list": "a list", "model": "a mapping"}
+_NOUNS |= {"string": "a string", "tuple": "a list"}
 
 Kind = TypeVar("Kind", bound="StrictModel")
 
 
-class StrictModel(BaseModel):
+class StrictModel(pydantic.BaseModel):
     """A frozen record that rejects unknown fields and explains what is invalid."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True
+    )
 
     def __init__(self, /, **given: Any) -> None:
         try:
             super().__init__(**given)
-        except ValidationError as error:
+        except pydantic.ValidationError as error:
             # Drop pydantic's own error: it shows the values, which may be secret.
             raise _explained(error) from None
 
     # With this flag pydantic validates nested records without calling their __init__, so errors have the full path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _check_names(cls, given: Any) -> Any:
         # Pydantic's own check does not suggest similar names.
@@ -89,18 +55,18 @@ def validated(kind: type[Kind], given: Any, *, place: str) -> Kind:
     """Validate a record or a mapping; error messages start with its path, such as `prices.small`."""
     try:
         return kind.model_validate(given)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         raise _explained(error, place) from None
 
 
-def _explained(error: ValidationError, place: str = "") -> OpragError:
+def _explained(error: pydantic.ValidationError, place: str = "") -> OpragError:
     first = error.errors(include_url=False)[0]
     cause = first.get("ctx", {}).get("error")
     kind = type(cause) if isinstance(cause, OpragError) and not isinstance(cause, OptionError) else ExperimentError
     return kind(message_of(error, place), getattr(cause, "value", first["input"]))
 
 
-def message_of(error: ValidationError, place: str = "") -> str:
+def message_of(error: pydantic.ValidationError, place: str = "") -> str:
     """The first problem of a pydantic error, after its path: "models.small.use must be a string, got 7"."""
     first = error.errors(include_url=False)[0]
     kind, context, value = first["type"], first.get("ctx", {}), first["input"]
@@ -118,7 +84,7 @@ def message_of(error: ValidationError, place: str = "") -> str:
     return f"{place} {problem}, got {'a mapping' if isinstance(value, Mapping) else describe(value)}".strip()
 
 
-def _checked(problem: str, allowed: Callable[[Any], bool]) -> Callable[[Any], Any]:
+def _only(problem: str, allowed: Callable[[Any], bool]) -> Callable[[Any], Any]:
     """A validator that converts NumPy numbers and rejects values with this message."""
 
     def check(value: Any) -> Any:
@@ -130,27 +96,29 @@ def _checked(problem: str, allowed: Callable[[Any], bool]) -> Callable[[Any], An
     return check
 
 
-String = Annotated[
-    str,
-    Strict(),
-    AfterValidator(_checked("must be valid Unicode", lambda text: text.encode(errors="ignore").decode() == text)),
-]
+def _is_whole(value: Any, minimum: int) -> bool:
+    return type(value) is int and value >= minimum
+
+
+_unicode = _only("must be valid Unicode", lambda text: text.encode(errors="ignore").decode() == text)
+_not_blank = _only("must not be empty", lambda text: text.strip() != "")
+
+String = Annotated[str, pydantic.Strict(), pydantic.AfterValidator(_unicode)]
 """A string that can be written as UTF-8."""
 
-Text = Annotated[String, AfterValidator(_checked("must not be empty", lambda text: text.strip() != ""))]
+Text = Annotated[String, pydantic.AfterValidator(_not_blank)]
 """A `String` that is not blank."""
 
-Name = Annotated[Text, BeforeValidator(lambda given: str(given) if type(given) is int else given)]
+Name = Annotated[Text, pydantic.BeforeValidator(lambda given: str(given) if type(given) is int else given)]
 """A `Text`; an integer is converted to a string."""
 
-Count = Annotated[int, PlainValidator(_checked("must be an integer >= 1", lambda one: type(one) is int and one >= 1))]
+Count = Annotated[int, pydantic.PlainValidator(_only("must be an integer >= 1", lambda one: _is_whole(one, 1)))]
 """An integer >= 1; True is invalid."""
 
-Natural = Annotated[int, PlainValidator(_checked("must be an integer >= 0", lambda one: type(one) is int and one >= 0))]
+Natural = Annotated[int, pydantic.PlainValidator(_only("must be an integer >= 0", lambda one: _is_whole(one, 0)))]
 """An integer >= 0."""
 
 # Integers stay integers, since amounts are stored in results files unchanged.
-Amount = Annotated[
-    float, PlainValidator(_checked("must be a number >= 0", lambda one: type(one) in (int, float) and 0 <= one < inf))
-]
+_amount = _only("must be a number >= 0", lambda one: type(one) in (int, float) and 0 <= one < inf)
+Amount = Annotated[float, pydantic.PlainValidator(_amount)]
 """A finite number >= 0."""

@@ -183,7 +183,7 @@ def refusal(**options):
         ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
-        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),
+        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt: it must contain {answer}"),
         ({"model": "m", "prompt": "{answer} {gold}"}, "no fields other than {question}"),
         (
             {"model": "m", "prompt": "{answer.__class__}"},

@@ -29,7 +29,7 @@ from tests.helpers import run_python
         ({"stores": {"index": plain}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
         ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine must be callable, got 'chroma'"),
-        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m must contain the key use"),
+        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m: it must contain the key use"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
     ],
 )

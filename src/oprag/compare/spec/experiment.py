@@ -23,18 +23,7 @@ from oprag.compare.spec.data_only import check_data_only
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.validation import (
-    AfterValidator,
-    BeforeValidator,
-    Count,
-    Field,
-    PlainValidator,
-    StrictInt,
-    StrictModel,
-    String,
-    Text,
-    validated,
-)
+from oprag.compare.validation import Count, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
 from oprag.masking import describe, listed
@@ -46,7 +35,7 @@ from oprag.tokens import TokenCounter, approximate_tokens
 __all__ = ["Experiment"]
 
 
-def _all_are(kind: type, example: str) -> AfterValidator:
+def _all_are(kind: type, example: str) -> pydantic.AfterValidator:
     """A validator of mappings whose values are objects of a class, which pydantic does not need to look into."""
 
     def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,7 +44,7 @@ def _all_are(kind: type, example: str) -> AfterValidator:
                 raise ExperimentError(f"{describe(name)} must be a {example}, got {describe(one)}", one)
         return given
 
-    return AfterValidator(check)
+    return pydantic.AfterValidator(check)
 
 
 def _named(given: Any) -> Any:
@@ -112,20 +101,26 @@ class Experiment(StrictModel):
     """
 
     name: Text
-    data: Annotated[dict[Text, Any], Field(min_length=1), _all_are(DataSet, "DataSet, such as from read_data()")]
-    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)] = ()
-    methods: Annotated[dict[Text, Any], _all_are(Pipeline, 'Pipeline(..., version="1")')] = Field(default_factory=dict)
-    models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
-    embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named), Field(min_length=1)] = Field(
-        default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
+    data: Annotated[
+        dict[Text, Any], pydantic.Field(min_length=1), _all_are(DataSet, "DataSet, such as from read_data()")
+    ]
+    grid: Annotated[tuple[Grid, ...], pydantic.PlainValidator(as_grids)] = ()
+    methods: Annotated[dict[Text, Any], _all_are(Pipeline, 'Pipeline(..., version="1")')] = pydantic.Field(
+        default_factory=dict
     )
-    stores: dict[str, Callable[..., Any]] = Field(default_factory=dict)
-    metrics: Annotated[tuple[Any, ...], Field(min_length=1), AfterValidator(_metrics)] = DEFAULT_METRICS
-    judges: dict[str, Judge] = Field(default_factory=dict)
+    models: Annotated[dict[str, ModelSpec], pydantic.BeforeValidator(_named)] = pydantic.Field(default_factory=dict)
+    embedders: Annotated[dict[str, EmbedderSpec], pydantic.BeforeValidator(_named), pydantic.Field(min_length=1)] = (
+        pydantic.Field(default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)})
+    )
+    stores: dict[str, Callable[..., Any]] = pydantic.Field(default_factory=dict)
+    metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1), pydantic.AfterValidator(_metrics)] = (
+        DEFAULT_METRICS
+    )
+    judges: dict[str, Judge] = pydantic.Field(default_factory=dict)
     score_embedder: EmbedderSpec = EmbedderSpec()
-    count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
-    prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
-    prices: dict[str, Price] = Field(default_factory=dict)
+    count_tokens: Annotated[Any, pydantic.PlainValidator(_counter)] = "approximate"
+    prompts: Annotated[Any, pydantic.PlainValidator(as_prompts)] = OUR_PROMPTS
+    prices: dict[str, Price] = pydantic.Field(default_factory=dict)
     limits: Limits = Limits()
     max_concurrency: Count = 8
     give_up_after: Count = 25
@@ -246,7 +241,7 @@ class _DataTable(StrictModel, extra="allow"):
     format: String = "oprag"
     documents: String | None = None
     sample: Count | None = None
-    seed: StrictInt = 0
+    seed: pydantic.StrictInt = 0
     size: Count | None = None
     source: String | None = None
 
