@@ -115,7 +115,7 @@ def _add_failures(result: Result, folder: Path) -> None:
             "AND message LIKE '%the model does not answer%'"
         ).fetchone()
         (scored,) = connection.execute(
-            "SELECT count(*) FROM scores JOIN answers ON answers.id = answer WHERE status = 'failed'"
+            "SELECT count(*) FROM answers WHERE status = 'failed' AND scores <> '{}'"
         ).fetchone()
     failed = sum(first.failed.values())
     second = run_experiment(experiment(), path, retry_failed=True)
@@ -150,13 +150,9 @@ def _replies(path: Path) -> set[str]:
 
 
 def _answers(path: Path) -> list[Any]:
-    columns = "cells.key, questions.key, status, text, answers.calls, input_tokens, output_tokens, context_tokens"
+    columns = "cell, question, status, text, calls, input_tokens, output_tokens, context_tokens, scores"
     with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(
-            f"SELECT {columns}, (SELECT json_group_object(metric, value) FROM scores WHERE answer = answers.id) "
-            "FROM answers JOIN cells ON cells.id = answers.cell JOIN questions ON questions.id = answers.question "
-            "ORDER BY 1, 2"
-        ).fetchall()
+        return connection.execute(f"SELECT {columns} FROM answers ORDER BY 1, 2").fetchall()
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -114,10 +114,7 @@ def _experiment(similarities: tuple[float, ...]) -> Experiment:
 
 def _answers(path: Path) -> dict[tuple[str, str], str]:
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute(
-            "SELECT cells.key, questions.key, text FROM answers JOIN cells ON cells.id = answers.cell "
-            "JOIN questions ON questions.id = answers.question WHERE status = 'answered'"
-        ).fetchall()
+        rows = connection.execute("SELECT cell, question, text FROM answers WHERE status = 'answered'").fetchall()
     return {(cell, question): text for cell, question, text in rows}
 
 

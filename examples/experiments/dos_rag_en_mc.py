@@ -25,13 +25,16 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+INFINITE_BENCH = "hf download xinrongzhang2022/InfiniteBench --repo-type dataset --local-dir data"
 
 experiment = Experiment(
     name="dos-rag-en-mc",
     metrics=["choice_accuracy", "inverted_pairs"],
     count_tokens="tiktoken:cl100k_base",
     data={
-        "en_mc": read_data(FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc"),
+        "en_mc": read_data(
+            FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc", size=229, source=INFINITE_BENCH
+        ),
     },
     models={
         "gpt_4o_mini": ModelSpec(

@@ -20,6 +20,10 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+NARRATIVE_QA = (
+    "git clone https://github.com/google-deepmind/narrativeqa data/narrativeqa; "
+    "cd data/narrativeqa; bash download_stories.sh"
+)
 
 experiment = Experiment(
     name="dos-rag-narrativeqa",
@@ -27,7 +31,13 @@ experiment = Experiment(
     count_tokens="tiktoken:cl100k_base",
     data={
         "narrativeqa": read_data(
-            FOLDER / "data/narrativeqa", "narrativeqa", name="narrativeqa", split="test", exclude=[]
+            FOLDER / "data/narrativeqa",
+            "narrativeqa",
+            name="narrativeqa",
+            split="test",
+            exclude=[],
+            size=10_391,
+            source=NARRATIVE_QA,
         ),
     },
     models={

@@ -20,13 +20,16 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+QUALITY = "data/v1.0.1/QuALITY.v1.0.1.htmlstripped.dev of https://github.com/nyu-mll/quality, into data/"
 
 experiment = Experiment(
     name="dos-rag-quality",
     metrics=["choice_accuracy", "inverted_pairs"],
     count_tokens="tiktoken:cl100k_base",
     data={
-        "quality": read_data(FOLDER / "data/QuALITY.v1.0.1.htmlstripped.dev", "quality", name="quality"),
+        "quality": read_data(
+            FOLDER / "data/QuALITY.v1.0.1.htmlstripped.dev", "quality", name="quality", size=2_086, source=QUALITY
+        ),
     },
     models={
         "gpt_4o_mini": ModelSpec(

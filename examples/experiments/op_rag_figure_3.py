@@ -23,6 +23,7 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+INFINITE_BENCH = "hf download xinrongzhang2022/InfiniteBench --repo-type dataset --local-dir data"
 
 experiment = Experiment(
     name="op-rag-figure-3",
@@ -30,8 +31,12 @@ experiment = Experiment(
     # In the tokens of which a chunk has 128, so that contexts have the lengths of the figure.
     count_tokens="huggingface:BAAI/bge-large-en-v1.5",
     data={
-        "en_qa": read_data(FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa"),
-        "en_mc": read_data(FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc"),
+        "en_qa": read_data(
+            FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa", size=351, source=INFINITE_BENCH
+        ),
+        "en_mc": read_data(
+            FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc", size=229, source=INFINITE_BENCH
+        ),
     },
     models={
         "llama_8b": ModelSpec(

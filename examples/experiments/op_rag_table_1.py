@@ -31,6 +31,7 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+INFINITE_BENCH = "hf download xinrongzhang2022/InfiniteBench --repo-type dataset --local-dir data"
 
 experiment = Experiment(
     name="op-rag-table-1",
@@ -38,8 +39,12 @@ experiment = Experiment(
     # One counter for all readers: that of GPT-4o. Llama's and Gemini's own differ by some percent.
     count_tokens="tiktoken:o200k_base",
     data={
-        "en_qa": read_data(FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa"),
-        "en_mc": read_data(FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc"),
+        "en_qa": read_data(
+            FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa", size=351, source=INFINITE_BENCH
+        ),
+        "en_mc": read_data(
+            FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc", size=229, source=INFINITE_BENCH
+        ),
     },
     models={
         "llama_70b": ModelSpec(

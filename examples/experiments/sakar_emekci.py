@@ -48,6 +48,8 @@ from pathlib import Path
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+KG_RAG = "sec-10-q of https://github.com/docugami/KG-RAG-datasets (qna_data.csv and docs/), into data/sec-10-q"
+MED_QA = "the data of https://github.com/jind11/MedQA, into data/medqa"
 
 experiment = Experiment(
     name="sakar-emekci",
@@ -56,17 +58,24 @@ experiment = Experiment(
     score_embedder="huggingface:sentence-transformers/all-MiniLM-L6-v2",
     data={
         # References without their line of sources.
-        "sec_10q": read_data(FOLDER / "data/sec-10-q/qna_data.csv", "kg_rag", name="sec_10q", source_line=False).sample(
-            10
-        ),
+        "sec_10q": read_data(
+            FOLDER / "data/sec-10-q/qna_data.csv", "kg_rag", name="sec_10q", source_line=False, size=195, source=KG_RAG
+        ).sample(10),
         "llama2": read_data(
             FOLDER / "data/llama2/questions.jsonl",
             "oprag",
             name="llama2",
             documents=FOLDER / "data/llama2/source_files",
+            size=100,
+            source="llamaindex-cli download-llamadataset Llama2PaperDataset --download-dir data/llama2; then see above",
         ).sample(10),
         "medqa": read_data(
-            FOLDER / "data/medqa/test.jsonl", "medqa", name="medqa", documents=FOLDER / "data/medqa/textbooks"
+            FOLDER / "data/medqa/test.jsonl",
+            "medqa",
+            name="medqa",
+            documents=FOLDER / "data/medqa/textbooks",
+            size=1_273,
+            source=MED_QA,
         ).sample(10),
     },
     models={

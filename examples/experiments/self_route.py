@@ -38,6 +38,11 @@ from self_route_encoders import contriever, dragon
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 FOLDER = Path(__file__).parent
+INFINITE_BENCH = "hf download xinrongzhang2022/InfiniteBench --repo-type dataset --local-dir data"
+LONG_BENCH = (
+    "hf download THUDM/LongBench data.zip --repo-type dataset --local-dir data; "
+    "unzip -j data/data.zip -d data/LongBench"
+)
 
 experiment = Experiment(
     name="self-route",
@@ -45,15 +50,37 @@ experiment = Experiment(
     # One counter for all readers: that of GPT-4o.
     count_tokens="tiktoken:o200k_base",
     data={
-        "narrativeqa": read_data(FOLDER / "data/LongBench/narrativeqa.jsonl", "longbench", name="narrativeqa"),
-        "qasper": read_data(FOLDER / "data/LongBench/qasper.jsonl", "longbench", name="qasper"),
-        "multifieldqa": read_data(FOLDER / "data/LongBench/multifieldqa_en.jsonl", "longbench", name="multifieldqa"),
-        "hotpotqa": read_data(FOLDER / "data/LongBench/hotpotqa.jsonl", "longbench", name="hotpotqa"),
-        "2wikimqa": read_data(FOLDER / "data/LongBench/2wikimqa.jsonl", "longbench", name="2wikimqa"),
-        "musique": read_data(FOLDER / "data/LongBench/musique.jsonl", "longbench", name="musique"),
-        "qmsum": read_data(FOLDER / "data/LongBench/qmsum.jsonl", "longbench", name="qmsum"),
-        "en_qa": read_data(FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa"),
-        "en_mc": read_data(FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc"),
+        "narrativeqa": read_data(
+            FOLDER / "data/LongBench/narrativeqa.jsonl", "longbench", name="narrativeqa", size=200, source=LONG_BENCH
+        ),
+        "qasper": read_data(
+            FOLDER / "data/LongBench/qasper.jsonl", "longbench", name="qasper", size=200, source=LONG_BENCH
+        ),
+        "multifieldqa": read_data(
+            FOLDER / "data/LongBench/multifieldqa_en.jsonl",
+            "longbench",
+            name="multifieldqa",
+            size=150,
+            source=LONG_BENCH,
+        ),
+        "hotpotqa": read_data(
+            FOLDER / "data/LongBench/hotpotqa.jsonl", "longbench", name="hotpotqa", size=200, source=LONG_BENCH
+        ),
+        "2wikimqa": read_data(
+            FOLDER / "data/LongBench/2wikimqa.jsonl", "longbench", name="2wikimqa", size=200, source=LONG_BENCH
+        ),
+        "musique": read_data(
+            FOLDER / "data/LongBench/musique.jsonl", "longbench", name="musique", size=200, source=LONG_BENCH
+        ),
+        "qmsum": read_data(
+            FOLDER / "data/LongBench/qmsum.jsonl", "longbench", name="qmsum", size=200, source=LONG_BENCH
+        ),
+        "en_qa": read_data(
+            FOLDER / "data/longbook_qa_eng.jsonl", "infinitebench", name="en_qa", size=351, source=INFINITE_BENCH
+        ),
+        "en_mc": read_data(
+            FOLDER / "data/longbook_choice_eng.jsonl", "infinitebench", name="en_mc", size=229, source=INFINITE_BENCH
+        ),
     },
     models={
         "gemini_15_pro": ModelSpec(

@@ -98,7 +98,7 @@ def test_a_plan_writes_nothing_unless_it_is_told_to(tmp_path, monkeypatch):
     make_plan(experiment(refuses, grid=ALL), "results.db")
     assert not list(tmp_path.iterdir())
     run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32}), "results.db")
-    before = {table: rows("results.db", f"SELECT * FROM {table}") for table in ("indexes", "retrievals", "vectors")}
+    before = {table: rows("results.db", f"SELECT * FROM {table}") for table in ("chunks", "retrievals", "vectors")}
     make_plan(experiment(refuses, grid=ALL), "results.db")
     assert {table: rows("results.db", f"SELECT * FROM {table}") for table in before} == before
 
@@ -162,7 +162,7 @@ def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     path = tmp_path / "results.db"
     planned = experiment(refuses, grid=ALL)
     make_plan(planned, path, keep=True)
-    tables = ["indexes", "chunks", "retrievals", "vectors"]
+    tables = ["chunks", "retrievals", "vectors"]
     before = {table: rows(path, f"SELECT * FROM {table}") for table in tables}
     # The questions of the set, at one depth, and nothing that stands in the place of a reply.
     assert len(before["retrievals"]) == 6

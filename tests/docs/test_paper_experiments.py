@@ -6,9 +6,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from oprag.cli.app import app
 from oprag.cli.compare import read_experiment
 from oprag.compare import EmbedderSpec, Limits, ModelSpec, make_plan, read_data, run
+from oprag.errors import ExperimentError
 from tests.compare.helpers import Words, reply_to, rows
 from tests.official_data import write_official
 from tests.paper_grids import CELLS, COMMON, FIGURES
@@ -30,7 +33,7 @@ def given(name, tmp_path, monkeypatch):
         shutil.copy(path, tmp_path)
     seeds = count()
 
-    def read(path, format_name, **options):
+    def read(path, format_name, *, size, source, **options):
         write_official(path, format_name, next(seeds), **options)
         return read_data(path, format_name, **options)
 
@@ -70,6 +73,12 @@ def _offline_values(axis, values, *, few):
 
 def cells_of(experiment, names):
     return [tuple(cell.values()[name] for name in names) for cell in experiment.grid_cells.cells]
+
+
+def answers_of(name):
+    """The answers, calls and tokens that the README names."""
+    (row,) = re.findall(rf"^\| \[{name}\.py\]\({name}\.py\) \|.*$", README, re.MULTILINE)
+    return row.split(" | ")[-3:]
 
 
 def docstring(name):
@@ -135,6 +144,23 @@ def test_self_route_asks_in_the_words_of_the_paper(given):
     assert "rite unanswerable if the query can not be answered based on the provided text" in route
 
 
+@pytest.mark.parametrize("name", [*FILES, "answers", "coverage"])
+def test_it_is_counted_without_its_data(name, tmp_path):
+    for folder in (FOLDER, FOLDER.parent / "compare_reference"):
+        shutil.copytree(folder, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("data", "reference"))
+    given = f"{tmp_path / name}.py:experiment" if name in FILES else f"{tmp_path / name}.toml"
+    shown = CliRunner().invoke(app, ["compare", given, "--plan"])
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "; get it: " in shown.stdout
+    assert shown.stdout.endswith("calls, tokens and costs are planned once the data is there\n")
+    if name in FILES:
+        assert f" {answers_of(name)[0]} answers\n" in shown.stdout
+    experiment, _ = read_experiment(given)
+    with pytest.raises(ExperimentError, match=r"the data set '.*' is missing: no such file or folder: "):
+        run(experiment, tmp_path / "results.db")
+    assert not (tmp_path / "results.db").exists()
+
+
 @every_file
 def test_it_is_planned(name, experiment):
     small = offline(experiment, few=name == "sakar_emekci")
@@ -163,8 +189,7 @@ SIZES = {"en_qa": 351, "en_mc": 229, "quality": 2_086, "multifieldqa": 150}
 
 @every_file
 def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
-    (row,) = re.findall(rf"^\| \[{name}\.py\]\({name}\.py\) \|.*$", README, re.MULTILINE)
-    answers, calls, tokens = row.split(" | ")[-3:]
+    answers, calls, tokens = answers_of(name)
     rest = {"dos_rag_narrativeqa": 10_391, "self_route": 200, "sakar_emekci": 10}.get(name, 0)
     cells = [(cell, SIZES.get(cell.data, rest)) for cell in experiment.grid_cells.cells]
     assert answers == f"{sum(questions for _, questions in cells):,}"

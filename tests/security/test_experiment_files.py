@@ -25,6 +25,7 @@ GRID = 'method = "stuff"\nk = 2'
 CONTEXTS = 'method = "context_only"\nk = 2'
 FOREIGN = "https://evil.example/v1"
 ELSEWHERE = "base_url is only valid with openai or ollama, and for an address of this machine"
+OUTSIDE = "is hidden, or is outside the folder"
 EVIL = "raise SystemExit('imported')"
 
 
@@ -75,8 +76,8 @@ def check_refused(path, *words, kind: Any = ExperimentError):
 
 REFUSED = {
     # Functions, wherever there is a name.
-    'count_tokens = "os:system"': "count_tokens: a token counter must be one of",
-    'count_tokens = "package.inner:f"': "count_tokens: a token counter must be one of",
+    'count_tokens = "os:system"': "count_tokens must be one of",
+    'count_tokens = "package.inner:f"': "count_tokens must be one of",
     'count_tokens = "huggingface:gpt2"': "count_tokens must be one of",
     'metrics = ["token_f1", "os:system", "rouge_l", "evil:make"]': "unknown metric 'os:system'",
     'score_embedder = "evil:make"': "score_embedder must be local or PROVIDER:MODEL",
@@ -92,8 +93,8 @@ REFUSED = {
         "embedders", 'use = "subprocess:getoutput"\ncmd = "touch ran"'
     ): "embedders.x must be local or PROVIDER:MODEL",
     table("embedders", 'use = "groq:embed"'): "embedders.x must be local or PROVIDER:MODEL",
-    table("stores", 'use = "os:system"'): "stores.x: a store of your own must be a function",
-    '[stores]\nx = "evil:make"': "stores.x: a store of your own must be a function",
+    table("stores", 'use = "os:system"'): "stores.x must be callable",
+    '[stores]\nx = "evil:make"': "stores.x must be callable",
     # Weights and code of models, from files or the hub.
     table("models", 'use = "transformers:gpt2"'): "models.x must be local or PROVIDER:MODEL",
     table("models", 'use = "gguf:model.gguf"'): "models.x must be local or PROVIDER:MODEL",
@@ -135,7 +136,7 @@ REFUSED = {
     table("embedders", f'use = "openai:e"\nbase_url = "{FOREIGN}"'): "embedders.x.base_url",
     f'[score_embedder]\nuse = "openai:e"\nbase_url = "{FOREIGN}"': "score_embedder.base_url",
     # Keys, and all settings that are not known.
-    table("models", 'use = "openai:gpt"\napi_key = "hunter22"'): "models.x.api_key would be a secret",
+    table("models", 'use = "openai:gpt"\napi_key = "hunter22"'): "models.x.api_key is not",
     table("models", 'use = "openai:gpt"\napi_key_env = "AWS_SECRET"'): "models.x.api_key_env is not",
     table("models", 'use = "openai:gpt"\nmodel_provider = "litellm"'): "models.x.model_provider is not",
     table("models", 'use = "openai:gpt"\nmodel_kwargs = {a = 1}'): "models.x.model_kwargs is not",
@@ -213,18 +214,18 @@ def reading(tmp_path, path, documents=None):
 @pytest.mark.parametrize("place", ["..", "../secret.md", "{}/secret.md", "data/../../secret.md", ".env", ".x/q.jsonl"])
 def test_data_elsewhere_is_refused(tmp_path, place):
     path = place.format(tmp_path)
-    check_refused(reading(tmp_path, path), "data.d.path = ", "move the data there")
-    check_refused(reading(tmp_path, "data", documents=path), "data.d.documents = ")
+    check_refused(reading(tmp_path, path), OUTSIDE, kind=InputFileError)
+    check_refused(reading(tmp_path, "data", documents=path), OUTSIDE, kind=InputFileError)
 
 
 def test_links_are_followed_before_it_is_decided(tmp_path):
-    for name, options in (("path", ("link", None)), ("documents", ("data", "linked"))):
+    for options in (("link", None), ("data", "linked")):
         file = reading(tmp_path, *options)
         file.with_name("link").unlink(missing_ok=True)
         file.with_name("link").symlink_to(tmp_path / "secret.md")
         file.with_name("linked").unlink(missing_ok=True)
         file.with_name("linked").symlink_to(tmp_path)
-        check_refused(file, f"data.d.{name} = ")
+        check_refused(file, OUTSIDE, kind=InputFileError)
     # A link that stays in the folder leads nowhere else.
     file = reading(tmp_path, "here")
     file.with_name("here").symlink_to("data")

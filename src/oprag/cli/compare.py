@@ -181,12 +181,10 @@ def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tup
     from oprag.compare.spec.experiment import Experiment
 
     file, _, name = given.rpartition(":")
-    if not file.endswith(".py"):
-        if given.endswith(".py"):
-            raise ExperimentError(f"name the variable with the experiment, such as {given}:experiment", given)
-        return Experiment.from_file(given, changes=changes), Path(given)
-    path = Path(file)
-    experiment = getattr(_module(path), name, None)
+    if given.endswith(".py"):
+        raise ExperimentError(f"name the variable with the experiment, such as {given}:experiment", given)
+    path = Path(file if file.endswith(".py") else given)
+    experiment = getattr(_module(path), name, None) if file.endswith(".py") else Experiment.from_file(path)
     if not isinstance(experiment, Experiment):
         raise ExperimentError(f"{file} has no Experiment named {name!r}, got {describe(experiment)}", experiment)
     changed = {

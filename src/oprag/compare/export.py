@@ -104,12 +104,11 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
     effective = {row: setting.values for setting in matrix.settings for row in setting.rows}
     column_of = {question.key: column for column, question in enumerate(matrix.questions)}
     with ResultsReader(path, matrix.experiment) as reader:
-        places = {cell.key: place for place, cell in enumerate(reader.cells)}
         for row, cell in enumerate(matrix.cells):
-            for answer in reader.answers([places[cell.key]], longest=None):
-                question = reader.questions[answer.question]
-                if (column := column_of.get(question.key)) is None:
-                    continue
+            answers = [one for one in reader.answers([cell.key], longest=None) if one.question in column_of]
+            for answer in sorted(answers, key=lambda one: column_of[one.question]):
+                column = column_of[answer.question]
+                question = matrix.questions[column]
                 known = {
                     **{name: getattr(answer, name) for name in (*_STORED, *_CONTEXT)},
                     "question_id": question.name,
@@ -117,7 +116,7 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
                     "gold_answers": question.answers,
                     "documents": question.documents,
                     "status": "failed" if answer.failed else "answered",
-                    "answer": None if answer.failed else answer.text,
+                    "answer": answer.text,
                     "notes": [*answer.notes],
                     "tokens": answer.input_tokens + answer.output_tokens,
                     **matrix.fields[column],

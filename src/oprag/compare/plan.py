@@ -112,6 +112,8 @@ class Plan:
         notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
+        missing: What is missing of each data set that is not there. The plan then only counts cells, questions and
+            answers.
         power: The smallest difference that all questions together can show, by data set; empty without answers
             yet to estimate it from.
     """
@@ -133,6 +135,7 @@ class Plan:
     notes: Mapping[str, int] = field(default_factory=dict)
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
     power: tuple[str, ...] = ()
 
     @property
@@ -191,6 +194,8 @@ def make_plan(
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
         experiment = resolved.experiment
+        if resolved.missing:
+            return _counted(resolved)
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
@@ -358,12 +363,40 @@ class _PlanningEngine(Engine):
         )
 
 
+def _counted(resolved: ResolvedExperiment) -> Plan:
+    """A plan without the data: it reads, embeds and opens nothing."""
+    cells, _, impossible, repeated = resolved.cells
+    sizes = {name: len(data_set.questions) for name, data_set in resolved.experiment.data.items()}
+    return Plan(
+        cells=len(cells),
+        combinations=resolved.cells.combinations,
+        impossible=impossible,
+        repeated=repeated,
+        questions=sum(sizes[name] for name in {cell.data for cell in cells}),
+        answers=sum(sizes[cell.data] for cell in cells),
+        done=0,
+        failed=0,
+        calls_unshared=0,
+        models={},
+        embedders={},
+        failures={},
+        limits=resolved.experiment.limits,
+        spent=Spent(),
+        unscored=resolved.unscored,
+        missing=resolved.missing,
+    )
+
+
 def _lines(plan: Plan) -> Iterator[str]:
     same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
     yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
     for reason, number in plan.impossible.items():
         yield f"  {counted(number, 'combination')} skipped: {reason}"
     yield from _answers(plan)
+    if plan.missing:
+        yield from (f"{name}: {why}" for name, why in plan.missing.items())
+        yield "calls, tokens and costs are planned once the data is there"
+        return
     yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-import time
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oprag.errors import OpragError
 from oprag.files.fork_safe import ForkSafeLock
@@ -20,7 +18,7 @@ from oprag.masking import describe
 __all__ = ["Database", "Format"]
 
 _MAX_BYTES = 16_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
-_MAX_QUOTED = 200  # characters of a message of SQLite
+_MAX_QUOTED = 200  # characters of a message of SQLite, which may quote the whole definition of a corrupt table
 _COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite makes next to a database, and opens
 
 
@@ -34,7 +32,7 @@ class Format(NamedTuple):
         schema: The SQL statements that create its tables, separated by semicolons.
         error: The class of its errors.
         advice: What to do about a corrupt file, for messages.
-        checked: Whether to check the pages, types, constraints and foreign keys of a file when it is opened.
+        checked: Whether to check the pages, types and constraints of a file when it is opened.
         patience: Seconds to wait for another process that writes.
     """
 
@@ -65,8 +63,7 @@ class Database:
             raise kind.error(f"the name of a {kind.noun} cannot contain a null character: {describe(path)}", path)
         self._lock = ForkSafeLock()
         self._connection: sqlite3.Connection | None = None
-        # The process and the file on the disk that the connection belongs to.
-        self._belongs_to: tuple[int, ...] = ()
+        self._belongs_to: tuple[int, ...] = ()  # the ids of its process and of its file on disk
 
     def __getstate__(self) -> tuple[Path, Format]:
         return self.path, self.kind
@@ -107,12 +104,10 @@ class Database:
                 self.path,
             )
 
-    def damaged(self, reason: str) -> OpragError:
+    def damaged(self, reason: object) -> OpragError:
         """Return the error for a file with invalid contents."""
-        noun = self.kind.noun
-        return self.kind.error(
-            f"{self.path} is not a {noun}, or is corrupt ({_short(reason)}); {self.kind.advice}", self.path
-        )
+        noun, advice = self.kind.noun, self.kind.advice
+        return self.kind.error(f"{self.path} is not a {noun}, or is corrupt ({_short(reason)}); {advice}", self.path)
 
     @contextmanager
     def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
@@ -125,36 +120,34 @@ class Database:
             yield self._connection
         except (sqlite3.OperationalError, sqlite3.DataError) as error:
             missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
-            raise self.kind.error(
-                f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}", self.path
-            ) from error
+            raise self._unusable(purpose, f"{_short(error)}{missing}") from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # Close it, so that the caller can delete the file and create a new one.
             self._end()
-            reason = "it contains text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise self.damaged(reason) from error
+            raise self.damaged("text is not UTF-8" if isinstance(error, UnicodeDecodeError) else error) from error
+
+    def _unusable(self, purpose: str, reason: str) -> OpragError:
+        return self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {reason}", self.path)
 
     def _end(self) -> None:
-        # A forked process must not close the connection of its parent.
-        if self._connection is not None and self._belongs_to[:1] == (os.getpid(),):
-            self._connection.close()
+        if self._connection is not None and self._belongs_to:
+            _close(self._connection, self._belongs_to[0])
         self._connection = None
 
     def _place(self) -> tuple[int, ...]:
-        """Return the ids of the process and of the file on disk; empty if the file is missing."""
+        """Return the ids of the process and of the file on disk; those of a missing file are 0."""
         try:
             about = self.path.stat()
         except OSError:
-            return ()
+            return os.getpid(), 0, 0
         return os.getpid(), about.st_dev, about.st_ino
 
     def _connect(self, purpose: str) -> sqlite3.Connection:
         # SQLite would block on a pipe.
         for path in (f"{self.path}{end}" for end in ("", *_COMPANIONS)):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
-                it = "it" if path == str(self.path) else path
                 reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
-                raise self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {it} {reason}", self.path)
+                raise self._unusable(purpose, f"{'it' if path == str(self.path) else path} {reason}")
         try:
             return self._connected(str(self.path), uri=False)
         except sqlite3.OperationalError:
@@ -170,32 +163,35 @@ class Database:
         )
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         try:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute("PRAGMA cell_size_check = ON")
-            connection.execute("PRAGMA foreign_keys = ON")
-            self._prepare(connection)
+            for setting in ("trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            if _is_empty(connection):
+                self._create(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._check(connection)
         except BaseException:
             connection.close()
             raise
-        weakref.finalize(self, _close, connection, os.getpid(), self._lock)
+        # Not at exit: a thread may still be writing then, and SQLite would crash if its connection were closed.
+        weakref.finalize(self, _close, connection, os.getpid()).atexit = False
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Create the tables of a new file; check that an existing file has this format."""
+    def _create(self, connection: sqlite3.Connection) -> None:
+        """Create the tables; another process may do the same."""
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+        with _transaction(connection, "IMMEDIATE"):
+            if _is_empty(connection):
+                for statement in filter(str.strip, self.kind.schema.split(";")):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {self.kind.application}")
+                connection.execute(f"PRAGMA user_version = {self.kind.version}")
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Raise if the file is of another format, or if its tables were changed."""
         kind = self.kind
-        if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            self._write_ahead(connection)
-            with _transaction(connection, "IMMEDIATE"):
-                # Another process may have created them in the meantime.
-                if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-                    for statement in filter(str.strip, kind.schema.split(";")):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA application_id = {kind.application}")
-                    connection.execute(f"PRAGMA user_version = {kind.version}")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        ((application,), (version,)) = (
-            connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != kind.application:
             raise kind.error(
                 f"{self.path} is not a {kind.noun}, but another SQLite database; use a different path", self.path
@@ -205,42 +201,23 @@ class Database:
             raise kind.error(
                 f"the {kind.noun} {self.path} has format {version}, expected {kind.version}; {fix}", self.path
             )
-        # A view or a trigger could compute forever, or change what is written.
-        made = _made(kind.schema)
-        if _definitions(connection, {name for _, name, *_ in made}) != made:
+        # A trigger or an index of others could compute forever, or change what is written.
+        made = {statement.strip() for statement in kind.schema.split(";")} - {""}
+        found = connection.execute("SELECT sql, type, name FROM sqlite_master WHERE sql NOT NULL").fetchall()
+        others = {what for sql, what, _ in found if sql not in made}
+        if not made <= {sql for sql, *_ in found} or others & {"index", "trigger"}:
             raise self.damaged("its tables are not those that oprag creates")
-        tables = [name for what, name, *_ in made if what == "table"]
-        if kind.checked and (fault := _fault_of(connection, tables)):
-            raise self.damaged(fault)
-
-    def _write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Turn on the write-ahead log; retry, because SQLite does not wait for another process that does the same."""
-        until = time.monotonic() + self.kind.patience
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
+        # Tables of others are not checked: their constraints could take forever.
+        for table in [name for sql, what, name in found if what == "table" and sql in made and kind.checked]:
+            if (fault := connection.execute(f"PRAGMA quick_check({table})").fetchone()[0]) != "ok":
+                raise self.damaged(fault)
 
 
-def _fault_of(connection: sqlite3.Connection, tables: Iterable[str]) -> str | None:
-    """Describe a corrupt page, a value of a wrong type, or a reference to a missing row; None if there is none."""
-    # Other tables may have constraints that take forever.
-    for table in tables:
-        (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
-        if found != "ok":
-            return str(found).splitlines()[-1]
-        for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
-            return f"a row of {table} refers to a missing row of {parent}"
-    return None
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _short(reason: object) -> str:
-    """Shorten a message of SQLite, which may quote the whole definition of a corrupt table."""
     return " ".join(str(reason).split())[:_MAX_QUOTED]
 
 
@@ -252,34 +229,10 @@ def _mode(path: str) -> int | None:
         return None
 
 
-@cache
-def _made(schema: str) -> set[tuple[Any, ...]]:
-    """Return the definitions of everything that a schema creates."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(schema)
-        return _definitions(connection, {name for (name,) in connection.execute("SELECT name FROM sqlite_master")})
-
-
-def _definitions(connection: sqlite3.Connection, names: Iterable[str]) -> set[tuple[Any, ...]]:
-    """Return the definitions of tables and views with these names, and of their indexes and triggers."""
-    ours = [name.lower() for name in names]
-    marks = ", ".join("?" * len(ours))
-    query = (
-        "SELECT type, name, tbl_name, sql FROM sqlite_master "  # noqa: S608
-        f"WHERE lower(name) IN ({marks}) OR lower(tbl_name) IN ({marks})"
-    )
-    return {
-        (*about, " ".join(sql.split()) if isinstance(sql, str) else sql)
-        for *about, sql in connection.execute(query, [*ours, *ours])
-    }
-
-
-def _close(connection: sqlite3.Connection, process: int, lock: ForkSafeLock) -> None:
-    # When the process ends, a thread may still be writing, and SQLite would crash if its connection were closed. Ending
-    # the process with an open connection is safe.
-    if process == os.getpid() and lock.try_enter():
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    # A forked process must not close the connection of its parent.
+    if process == os.getpid():
         connection.close()
-        lock.__exit__(None, None, None)
 
 
 @contextmanager

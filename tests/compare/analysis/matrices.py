@@ -69,7 +69,6 @@ def results_of(
     """The matrix of cells; of questions without an answer as well, with their documents and what is said about them."""
     keys = list(dict.fromkeys([*questions, *(key for cell in cells for key in cell.scores)]))
     keys += [f"left {number}" for number in range(len(keys), max((cell.asked for cell in cells), default=0))]
-    of = {key: number for number, key in enumerate(keys)}
     places = [(number, key, cell) for number, cell in enumerate(cells) for key in cell.scores]
     reader: Any = SimpleNamespace(
         path="results.db",
@@ -90,8 +89,8 @@ def results_of(
         ],
         answers=lambda: [
             SimpleNamespace(
-                cell=number,
-                question=of[key],
+                cell=f"cell {number}",
+                question=key,
                 failed=cell.scores[key] is None,
                 calls=2,
                 input_tokens=cell.tokens,
@@ -103,14 +102,10 @@ def results_of(
                 error="ModelError" if cell.scores[key] is None else None,
                 notes=(),
                 route=None,
+                scores={metric: cell.scores[key]} if cell.scored and cell.scores[key] is not None else {},
                 **(cell.measured[key]._asdict() if key in cell.measured else dict.fromkeys(Measurement._fields)),
             )
             for number, key, cell in places
-        ],
-        scores=lambda: [
-            (number, of[key], metric, score)
-            for number, key, cell in places
-            if cell.scored and (score := cell.scores[key]) is not None
         ],
         cores=tuple,
         spent=Spent,

@@ -39,8 +39,8 @@ def path(tmp_path_factory):
     # Every other answer was measured.
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
-            "UPDATE answers SET seconds = 1.5 * id, cpu_seconds = 0.5 + id, peak_memory_mib = 100 + id "
-            "WHERE id % 2 AND status = 'answered'"
+            "UPDATE answers SET seconds = 1.5 * rowid, cpu_seconds = 0.5 + rowid, peak_memory_mib = 100 + rowid "
+            "WHERE rowid % 2 AND status = 'answered'"
         )
     return path
 
@@ -69,24 +69,25 @@ def test_settings_have_the_means_of_their_cells(path):
 def test_it_has_what_the_file_has(path):
     matrix = Results.open(path).matrix
     with ResultsReader(path) as reader:
-        answers, scores = [*reader.answers()], [*reader.scores()]
+        answers = [*reader.answers()]
         assert (matrix.experiment, matrix.described) == (reader.name, reader.described)
-        keys = [cell.key for cell in reader.cells]
+        assert {cell.key for cell in matrix.cells} == {cell.key for cell in reader.cells}
         assert [question.key for question in matrix.questions] == [question.key for question in reader.questions]
     row_of = {cell.key: row for row, cell in enumerate(matrix.cells)}
-    assert {*row_of} == {*keys}
+    column_of = {question.key: column for column, question in enumerate(matrix.questions)}
     assert len(answers) == np.sum(matrix.status > NOT_TRIED)
     for one in answers:
-        place = row_of[keys[one.cell]], one.question
+        place = row_of[one.cell], column_of[one.question]
         assert matrix.status[place] == (FAILED if one.failed else ANSWERED)
         assert matrix.answers[place] == one
         if not one.failed:
             assert matrix.values["embedded_tokens"][place] == one.embedded_tokens
             tokens = matrix.values["tokens"][place]
             assert np.isnan(tokens) or tokens == one.input_tokens + one.output_tokens
-    assert sum(np.sum(~np.isnan(matrix.values[name])) for name in matrix.metrics) == len(scores)
-    for number, question, metric, value in scores:
-        assert matrix.values[metric][row_of[keys[number]], question] == value
+        assert {name: matrix.values[name][place] for name in one.scores} == one.scores
+    assert sum(np.sum(~np.isnan(matrix.values[name])) for name in matrix.metrics) == sum(
+        len(one.scores) for one in answers
+    )
     for row, cell in enumerate(matrix.cells):
         ours = [question.data == cell.values["data"] for question in matrix.questions]
         assert ((matrix.status[row] != NOT_ASKED) == ours).all()
@@ -121,9 +122,8 @@ def test_what_was_measured(path):
         taken = {
             (cell, question): values
             for cell, question, *values in connection.execute(
-                "SELECT cells.key, asked.key, seconds, cpu_seconds, 100 * cpu_seconds / seconds, peak_memory_mib FROM "
-                "answers JOIN cells ON cells.id = cell JOIN questions AS asked ON asked.id = answers.question "
-                "WHERE seconds NOT NULL"
+                "SELECT cell, question, seconds, cpu_seconds, 100 * cpu_seconds / seconds, peak_memory_mib "
+                "FROM answers WHERE seconds NOT NULL"
             )
         }
     places = [(cell.key, question.key) for cell in matrix.cells for question in matrix.questions]

@@ -57,7 +57,7 @@ def test_the_calls_of_a_judge_are_none_of_the_answers_own(tmp_path):
         for name in ("with", "without")
     ]
     assert taken[0] == taken[1]
-    judges = "FROM calls JOIN answers ON answers.id = answer WHERE step = 'metric:correct' AND number >= calls"
+    judges = "FROM answers, json_each(replies) AS call WHERE call.value ->> 0 = 'metric:correct' AND call.key >= calls"
     assert rows(tmp_path / "with", f"SELECT count(*) {judges}") == [(48,)]
 
 
@@ -183,7 +183,7 @@ def refusal(**options):
         ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompts": ""}, "judges.correct: unknown key 'prompts'"),
-        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt must contain {answer}"),
+        ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt: it must contain {answer}"),
         ({"model": "m", "prompt": "{answer} {gold}"}, "no fields other than {question}"),
         (
             {"model": "m", "prompt": "{answer.__class__}"},

@@ -168,9 +168,9 @@ def named(name):
         ([named("answer")], ExperimentError, "a metric cannot be named 'answer'"),
         ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; use a named function"),
         ([later], OpragError, "a metric must not be async, got the function later; pass a sync function"),
-        ([7], OpragError, "metrics must be a list of names, got"),
-        ("token_f1", OpragError, "metrics must be a list of names, got 'token_f1'"),
-        ([], OpragError, "metrics must be a list of names"),
+        ([7], ExperimentError, "metrics: a metric must be a name or a function, got 7"),
+        ("token_f1", ExperimentError, "metrics must be a list, got 'token_f1'"),
+        ([], ExperimentError, "metrics must contain at least 1"),
     ],
 )
 def test_what_cannot_be_a_metric_is_refused(metrics, error, words_of_it):

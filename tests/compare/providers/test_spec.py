@@ -46,7 +46,7 @@ def test_settings_are_not_shown(kind):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"temperature": 0}, 'models.m must contain the key use, such as use = "local"'),
+        ({"temperature": 0}, 'models.m: it must contain the key use, such as use = "local"'),
         ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
     ],
 )

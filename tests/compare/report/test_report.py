@@ -40,9 +40,9 @@ def results(tmp_path_factory):
     path = ran(full_experiment(), tmp_path_factory.mktemp("full") / "r.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
-            "UPDATE answers SET seconds = iif(method = 'closed_book', 0.25, 1 + cell), cpu_seconds = 0.125, "
-            "peak_memory_mib = 2 FROM cells WHERE cells.id = cell AND method IN ('stuff', 'closed_book') "
-            "AND status = 'answered'"
+            "UPDATE answers SET seconds = iif(\"values\" ->> 'method' = 'closed_book', 0.25, 1 + cells.rowid), "
+            "cpu_seconds = 0.125, peak_memory_mib = 2 FROM cells WHERE cells.key = cell "
+            "AND \"values\" ->> 'method' IN ('stuff', 'closed_book') AND status = 'answered'"
         )
     return path
 
@@ -233,8 +233,7 @@ def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enoug
     for row, k in zip(sorted(routed), (1, 4), strict=True):
         (counts,) = rows(
             results,
-            "SELECT sum(route = 'rag'), count(*) FROM answers JOIN cells ON cells.id = cell "
-            "WHERE method = 'self_route' AND k = ?",
+            "SELECT sum(route = 'rag'), count(*) FROM results WHERE method = 'self_route' AND k = ?",
             k,
         )
         assert 0 < counts[0] <= counts[1] == 10

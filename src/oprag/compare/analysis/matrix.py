@@ -26,8 +26,7 @@ from oprag.compare.analysis.summary import (
 )
 from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CellRecord, QuestionRecord, Spent, StoredAnswer
-from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.db.records import CELL_COLUMNS, AnswerRecord, CellRecord, QuestionRecord, Spent
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
@@ -177,12 +176,12 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
-    # The file stores cells in insertion order.
-    sequence = sorted(range(len(on_axes)), key=lambda number: place_in_grid(on_axes[number], grid))
-    row_of = {number: row for row, number in enumerate(sequence)}
-    cells = [reader.cells[number]._replace(values=on_axes[number]) for number in sequence]
+    placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
+    cells = sorted(placed, key=lambda cell: place_in_grid(cell.values, grid))
+    row_of = {cell.key: row for row, cell in enumerate(cells)}
+    column_of = {question.key: column for column, question in enumerate(reader.questions)}
     shape = len(cells), len(reader.questions)
-    found = {(row_of[answer.cell], answer.question): answer for answer in reader.answers()}
+    found = {(row_of[answer.cell], column_of[answer.question]): answer for answer in reader.answers()}
     answers, status = np.full(shape, None, dtype=object), np.full(shape, NOT_ASKED, dtype=np.int8)
     data = np.array([question.data for question in reader.questions], dtype=object)
     for row, cell in enumerate(cells):
@@ -191,10 +190,11 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         answers[place], status[place] = answer, FAILED if answer.failed else ANSWERED
     answered = {place: answer for place, answer in found.items() if not answer.failed}
     values = _costs(reader.described, cells, answered, shape)
-    for number, question, metric, value in reader.scores():
-        # A score named like a cost is dropped: costs come from the answers.
-        if metric not in _NOT_METRICS:
-            values.setdefault(metric, np.full(shape, np.nan))[row_of[number], question] = value
+    for place, answer in found.items():
+        for metric, value in answer.scores.items():
+            # A score named like a cost is dropped: costs come from the answers.
+            if metric not in _NOT_METRICS:
+                values.setdefault(metric, np.full(shape, np.nan))[place] = value
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
@@ -218,16 +218,18 @@ def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
     """
     default = axes()[name].default
     value = cell.values.get(name, default)
-    kinds = next((kinds for kinds in _KINDS if isinstance(default, kinds)), ())
-    if name not in CELL_COLUMNS and kinds and type(value) not in kinds:
-        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells.options", reader.path)
+    if name in CELL_COLUMNS or default is None:
+        return value
+    expected = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
+    if not isinstance(value, expected) or isinstance(value, bool) is not (expected is bool):
+        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells", reader.path)
     return value
 
 
 def _costs(
     described: Mapping[str, Any],
     cells: Sequence[CellRecord],
-    answers: Mapping[tuple[int, int], StoredAnswer],
+    answers: Mapping[tuple[int, int], AnswerRecord],
     shape: Shape,
 ) -> dict[str, FloatArray]:
     """Counts and measurements of the answers, and their price if the file has prices for the model."""

@@ -23,7 +23,7 @@ from oprag.profile import Profile
 
 if TYPE_CHECKING:
     from oprag.compare.analysis.matrix import ResultMatrix
-    from oprag.compare.db.records import StoredAnswer
+    from oprag.compare.db.records import AnswerRecord
 
 __all__ = [
     "ANSWERED",
@@ -96,7 +96,7 @@ class SettingSummary:
         counts = (int(np.sum(status == kind)) for kind in (NOT_TRIED, ANSWERED, FAILED))
         self.remaining, self.answered, self.failed = counts
         self.asked = self.remaining + self.answered + self.failed
-        answers: list[StoredAnswer] = [one for one in matrix.answers[list(rows)].ravel().tolist() if one is not None]
+        answers: list[AnswerRecord] = [one for one in matrix.answers[list(rows)].ravel().tolist() if one is not None]
         self.errors = dict(Counter(one.error for one in answers if one.error))
         self.notes = dict(Counter(note for one in answers if not one.failed for note in set(one.notes)))
         self.routes = dict(Counter(one.route for one in answers if one.route))

@@ -56,14 +56,18 @@ class DataSetBuilder:
             others = [f"and {more:,} more"] if more > 0 else []
             raise DataError("\n".join([*self._problems[:_MAX_SHOWN], *others]), str(self.path))
 
-    def reads(self, path: Path) -> Path:
-        """Register a file before it is read; raises if it must not be read."""
+    def check_inside(self, path: Path) -> None:
+        """Raise if a file or folder must not be read."""
         if self._within is not None and not is_within(self._within, path):
             raise InputFileError(
-                f"{path} is hidden, or is outside the folder {self._within} after following links; copy the file into "
-                "the folder, or trust the experiment file",
+                f"{path} is hidden, or is outside the folder {self._within} after following links; move it into the "
+                "folder, or use an Experiment in Python",
                 str(path),
             )
+
+    def reads(self, path: Path) -> Path:
+        """Register a file before it is read; raises if it must not be read."""
+        self.check_inside(path)
         self._files[path] = None
         return path
 

@@ -87,6 +87,7 @@ class DataSet:
         documents: Text of each document, or its pages, by document name.
         questions: The questions.
         files: Files that the data set was read from; empty if it was created in Python.
+        missing: If the data was not there, what is missing; its questions are placeholders, which can only be counted.
 
     Raises:
         DataError: `questions` is empty; two questions have the same id; a question is invalid (it has no text, a
@@ -98,6 +99,7 @@ class DataSet:
     documents: Mapping[str, str | Sequence[str]] = field(repr=False)
     questions: Sequence[Question] = field(repr=False)
     files: Sequence[Path] = field(default=(), repr=False, compare=False)
+    missing: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         what = f"the data set {describe(self.name)}"

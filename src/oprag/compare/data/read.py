@@ -10,12 +10,12 @@ from typing import Any
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.data_set import DataSet
+from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.data.files import stem
 from oprag.compare.data.formats import FORMATS
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
-from oprag.options import check_choice, check_names, check_text
+from oprag.options import check_choice, check_count, check_names, check_text
 
 __all__ = ["format_options", "read_data"]
 
@@ -38,6 +38,8 @@ def read_data(
     name: str | None = None,
     documents: str | os.PathLike[str] | None = None,
     within: str | os.PathLike[str] | None = None,
+    size: int | None = None,
+    source: str | None = None,
     **options: Any,
 ) -> DataSet:
     """Read a question set and its documents from a file or folder.
@@ -51,6 +53,8 @@ def read_data(
         documents: Folder or file of the documents, for formats that keep them separate from the questions.
         within: Folder that must contain all files, after following links, and where none is hidden; None for no
             restriction.
+        size: Published number of questions. If the data is missing, a plan can then still count the answers.
+        source: Where to get the data, or the command that gets it; shown while the data is missing.
         options: Options of this format.
 
     Raises:
@@ -62,14 +66,21 @@ def read_data(
     allowed = format_options(format)
     check_text("name", name, optional=True)
     place = _path("path", path)
+    builder = DataSetBuilder(place, None if within is None else _path("within", within))
+    builder.check_inside(place)
     if documents is not None:
         options["documents"] = _path("documents", documents)
+        builder.check_inside(options["documents"])
     check_names(options, allowed)
+    check_count("size", size)
     if not place.exists():
-        raise InputFileError(f"no such file or folder: {place}", str(place))
+        missing = f"no such file or folder: {place}{f'; get it: {source}' if source else ''}"
+        if size is None:
+            raise InputFileError(missing, str(place))
+        placeholders = tuple(Question(id=str(number), text=str(number), documents=()) for number in range(size))
+        return DataSet(name=name or _name(place), documents={}, questions=placeholders, missing=missing)
     if place.is_dir() and not FORMATS[format].folder:
         raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
-    builder = DataSetBuilder(place, None if within is None else _path("within", within))
     FORMATS[format].read(builder, **options)
     return builder.data_set(name or _name(place))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -12,18 +14,20 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from oprag.compare.meter import Measurement
 from oprag.files.database import Database
 from oprag.masking import without_keys
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
+    "CELL_COLUMNS",
+    "TABLES",
     "AnswerRecord",
     "CellRecord",
     "ChunkRecord",
     "ContextRecord",
     "Described",
     "Done",
+    "ExperimentRecord",
     "FailedCall",
     "Failure",
     "Hit",
@@ -33,10 +37,10 @@ __all__ = [
     "Retrieval",
     "RunRecord",
     "Spent",
-    "StoredAnswer",
     "VectorRecord",
     "checked",
     "columns_of",
+    "records_of",
 ]
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -64,8 +68,19 @@ def checked(kind: Any, rows: Iterable[Any], database: Database) -> Iterator[Any]
 
 
 def columns_of(kind: Any) -> str:
-    """Columns of a record whose fields are named like them, as SQL."""
-    return ", ".join(f'"{name}"' for name in kind._fields)
+    """Columns of a record, as SQL; its fields are named like them."""
+    usage = f"json_array({', '.join(Usage._fields)})"
+    return ", ".join(usage if name == "usage" else f'"{name}"' for name in kind._fields)
+
+
+def records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], database: Database) -> dict[str, Any]:
+    """Stored records by key, without missing ones."""
+    if kind is IndexRecord:
+        query = f'SELECT {columns_of(ChunkRecord)} FROM chunks WHERE "index" = ? ORDER BY row'
+        found = {key: [*checked(ChunkRecord, connection.execute(query, [key]), database)] for key in keys}
+        return {key: IndexRecord(key, pieces) for key, pieces in found.items() if pieces}
+    query = f"SELECT {columns_of(kind)} FROM {TABLES[kind]} WHERE key IN (SELECT value FROM json_each(?))"
+    return {record.key: record for record in checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
 
 
 @cache
@@ -133,15 +148,10 @@ class ChunkRecord(NamedTuple):
 
 
 class IndexRecord(NamedTuple):
-    """Documents and the chunks they were split into."""
+    """The chunks that documents were split into."""
 
     key: str
-    documents: Json[Sequence[str]]
-    splitter: str
-    chunk_size: int  # tokens or words, in the same unit as the overlap
-    chunk_overlap: int
-    tokenizer: str
-    pieces: Json[Sequence[ChunkRecord]]
+    pieces: Sequence[ChunkRecord]
 
 
 class Hit(NamedTuple):
@@ -155,12 +165,6 @@ class Retrieval(NamedTuple):
     """Result of a search for a question."""
 
     key: str
-    index: str  # type: ignore[assignment]  # key of the index; hides a method of tuples
-    embedder: str | None  # its identity; None if nothing was embedded
-    search: str  # how chunks were ranked
-    store: str  # the store that found the nearest vectors
-    question: str
-    depth: int | None  # requested number of chunks; None for all
     hits: Json[Sequence[Hit]]  # best first
 
 
@@ -194,11 +198,27 @@ class Described(TypedDict, total=False):
     count_tokens: str
 
 
+class ExperimentRecord(NamedTuple):
+    """An experiment with the keys of its cells and questions."""
+
+    name: str
+    described: Json[Described]
+    cells: Json[Sequence[str]]
+    questions: Json[Sequence[str]]
+
+
+CELL_COLUMNS = (
+    *("data", "splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store", "order", "seed", "k"),
+    *("token_budget", "similarity_threshold", "redundancy_threshold", "method", "model", "repeat"),
+)
+"""Axes whose values are always stored, and have their own column in the view of results."""
+
+
 class CellRecord(NamedTuple):
     """A cell of an experiment."""
 
     key: str
-    values: Json[Mapping[str, Plain]]  # values of all axes with a column, and of other axes if not the default
+    values: Json[Mapping[str, Plain]]  # on the axes above, and on others if not the default
     identity: Json[Mapping[str, Any]]  # of its embedder, its model, and everything else its answers depend on
 
 
@@ -222,31 +242,40 @@ class ContextRecord(NamedTuple):
 
     key: str
     index_key: str
-    kept: Json[Sequence[tuple[Count, Count, Number | None]]]  # row, rank, and cosine if known, in context order
-    dropped: Json[Mapping[str, Count]]  # number of chunks by reason
+    kept: Sequence[tuple[Count, Count, Number | None]]  # row, rank, and cosine if known, in context order
+    dropped: Mapping[str, Count]  # number of chunks by reason
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerRecord:
-    """Answer to a question in a cell, or the error if it failed."""
+class AnswerRecord(NamedTuple):
+    """Answer to a question in a cell, or the error if it failed; calls and tokens include those shared with others."""
 
-    cell: str  # key of the cell; `question` is a key too
-    question: str
+    cell: str  # its key
+    question: str  # its key
     text: str | None = None
     error: str | None = None  # error class; None for an answer
-    message: str | None = None
-    notes: Sequence[str] = ()
+    message: Masked | None = None
+    notes: Json[Sequence[Masked]] = ()
     route: str | None = None  # of self_route
-    calls: Sequence[tuple[str, str]] = ()  # step and key of each reply
-    usage: Usage = field(default_factory=Usage)  # of these calls, including calls shared with other cells
-    embedded_tokens: int = 0  # of texts other than chunks, by the embedder's tokenizer, including shared ones
-    context_tokens: int | None = None  # by the token counter of the experiment
-    context_embedder_tokens: int | None = None  # of the context's chunks, by the embedder's tokenizer
-    context_chunks: int | None = None
-    context: ContextRecord | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)  # by metric; only metrics that apply
-    metric_calls: Sequence[tuple[str, str]] = ()  # step and key of each judge reply
-    measurement: Measurement | None = None  # None unless it was measured, and all its calls were made for it
+    calls: Count = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cached_tokens: Count = 0
+    estimated: bool = False  # whether any token count is an estimate
+    embedded_tokens: Count = 0  # of texts other than chunks, by the embedder's tokenizer
+    context_tokens: Count | None = None  # by the token counter of the experiment
+    context_embedder_tokens: Count | None = None  # of the context's chunks, by the embedder's tokenizer
+    context_chunks: Count | None = None
+    seconds: Number | None = None  # as in `Measurement`; None if the answer was not measured
+    cpu_seconds: Number | None = None
+    peak_memory_mib: Number | None = None
+    context: Json[ContextRecord] | None = None
+    scores: Json[Mapping[str, Number]] = {}  # noqa: RUF012 - by metric; only metrics that apply
+    replies: Json[Sequence[tuple[str, str]]] = ()  # step and key of each, those of judges last
+
+    @property
+    def failed(self) -> bool:
+        """Whether answering failed."""
+        return self.error is not None
 
 
 class Done(NamedTuple):
@@ -256,41 +285,11 @@ class Done(NamedTuple):
     failed: dict[tuple[str, str], str]  # with the error class
 
 
-class StoredAnswer(NamedTuple):
-    """An answer or a failure; calls and tokens are counted as if none were shared with other cells."""
-
-    cell: int  # position in the reader's cells; `question` is a position too
-    question: int
-    error: str | None  # error class; None for an answer
-    message: Masked | None
-    notes: Json[tuple[Masked, ...]]
-    route: str | None
-    context: str | None  # key of the context
-    text: str  # up to the requested length
-    more: int  # number of characters cut off
-    estimated: bool  # whether any token count is an estimate
-    calls: Count
-    input_tokens: Count
-    output_tokens: Count
-    cached_tokens: Count
-    embedded_tokens: Count
-    context_tokens: Count | None
-    context_chunks: Count | None
-    seconds: Number | None  # as in `Measurement`; None if the answer was not measured
-    cpu_seconds: Number | None
-    peak_memory_mib: Number | None
-
-    @property
-    def failed(self) -> bool:
-        """Whether answering failed."""
-        return self.error is not None
-
-
 class Failure(NamedTuple):
     """Failed questions with the same error class: its most frequent message, and their number."""
 
     error: str
-    message: Masked
+    message: str
     count: int  # type: ignore[assignment]  # hides a method of tuples
 
 
@@ -301,3 +300,12 @@ class RunRecord(NamedTuple):
     ended: str | None  # None if it was killed or is in progress
     outcome: Masked | None
     versions: Json[Mapping[str, str]]
+
+
+TABLES: Mapping[type, str] = {
+    Reply: "replies",
+    Retrieval: "retrievals",
+    CellRecord: "cells",
+    QuestionRecord: "questions",
+}
+"""Tables of records with a key."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from oprag.compare.db.keys import JUDGED, key_of
 from oprag.compare.metrics.registry import Metric, ScoredAnswer
-from oprag.compare.validation import Amount, Field, PlainValidator, PydanticCustomError, StrictModel, Text
+from oprag.compare.validation import Amount, StrictModel, Text, pydantic
 from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.prompts import TextTemplate
@@ -36,8 +36,8 @@ _FIELDS = ("question", "answers", "answer", "context")
 def _template(given: Any) -> str:
     fields = TextTemplate(given).fields
     if "answer" not in fields or not fields <= {*_FIELDS}:
-        raise PydanticCustomError(
-            "judge_prompt", "must contain {answer}, and no fields other than {question}, {answers} and {context}"
+        raise OptionError(
+            "it must contain {answer}, and no fields other than {question}, {answers} and {context}", given
         )
     return str(given)
 
@@ -56,8 +56,8 @@ class Judge(StrictModel):
     """
 
     model: Text
-    prompt: Annotated[str, PlainValidator(_template)] = _PROMPT
-    grades: Mapping[str, Amount] = Field(default_factory=lambda: {"C": 1.0, "P": 0.5, "I": 0.0})
+    prompt: Annotated[str, pydantic.PlainValidator(_template)] = _PROMPT
+    grades: Mapping[str, Amount] = pydantic.Field(default_factory=lambda: {"C": 1.0, "P": 0.5, "I": 0.0})
 
     def model_post_init(self, context: Any, /) -> None:
         """Reject grades that are not single words, or differ only in case."""

@@ -10,7 +10,7 @@ from typing import Any
 from oprag.compare.providers.identity import path_of, plain_settings
 from oprag.compare.providers.names import LOCAL, is_instance, tokenizer_of
 from oprag.compare.providers.spec import ProviderSpec
-from oprag.compare.validation import Boolean, String
+from oprag.compare.validation import String, pydantic
 from oprag.embedding.embedder import NamedEmbedder
 from oprag.embedding.identity import digest_of
 from oprag.errors import ExperimentError, OptionError
@@ -70,7 +70,7 @@ class EmbedderSpec(ProviderSpec):
     question_prefix: String = ""
     document_prefix: String = ""
     tokenizer: String | None = None
-    paid: Boolean | None = None
+    paid: pydantic.StrictBool | None = None
 
     def __init__(self, /, use: Any = LOCAL, name: str | None = None, **others: Any) -> None:
         super().__init__(use=use, name=name, **others)

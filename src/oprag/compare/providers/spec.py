@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.validation import PydanticCustomError, StrictModel, Text, model_validator
+from oprag.compare.validation import StrictModel, Text, pydantic
 from oprag.errors import ExperimentError
 
 __all__ = ["ProviderSpec", "is_loopback", "with_name"]
@@ -38,7 +38,7 @@ class ProviderSpec(StrictModel, extra="allow"):
     use: Any
     name: Text | None = None
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _as_table(cls, given: Any) -> Any:
         """Convert a name or an object to a mapping with the key `use`."""
@@ -47,7 +47,7 @@ class ProviderSpec(StrictModel, extra="allow"):
         if not isinstance(given, Mapping):
             return {"use": given}
         if "use" not in given:
-            raise PydanticCustomError("use", 'must contain the key use, such as use = "local"')
+            raise ExperimentError('it must contain the key use, such as use = "local"', given)
         return dict(given)
 
     def model_post_init(self, context: Any, /) -> None:

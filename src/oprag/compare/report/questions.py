@@ -14,8 +14,9 @@ from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
 from oprag.compare.analysis.wording import counted, score
+from oprag.compare.db.keys import JUDGED
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import QuestionRecord, StoredAnswer
+from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
 from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
 from oprag.masking import shown
@@ -92,13 +93,9 @@ class _Sides:
         self._results = results
         self._metric = metric
         self._reader = reader
-        places = {cell.key: place for place, cell in enumerate(reader.cells)}
-        self._cells = {one.number: places[results.matrix.cells[one.rows[0]].key] for one in settings}
-        answers = reader.answers(sorted({*self._cells.values()}), longest=_MAX_TEXT)
+        self._cells = {one.number: results.matrix.cells[one.rows[0]].key for one in settings}
+        answers = reader.answers(self._cells.values(), longest=_MAX_TEXT + 1)
         self._answers = {(one.cell, one.question): one for one in answers}
-        self._judged: dict[tuple[int, int], list[str]] = {}
-        for cell, question, name, reply in reader.judgements(_MAX_JUDGEMENT):
-            self._judged.setdefault((cell, question), []).append(f"{name}: {one_line(reply)}")
 
     def question(self, place: int, pair: Sequence[SettingSummary]) -> dict[str, Any]:
         """The values of the template of a question."""
@@ -106,44 +103,46 @@ class _Sides:
         sides = [
             self._side(setting, question, answer, place)
             for setting in pair
-            if (answer := self._answers.get((self._cells[setting.number], place))) is not None
+            if (answer := self._answers.get((self._cells[setting.number], question.key))) is not None
         ]
         name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
         text = shortened(question.question, _MAX_TEXT)
         return {"name": name, "text": text, "about": _about(question), "sides": sides}
 
     def _side(
-        self, setting: SettingSummary, question: QuestionRecord, answer: StoredAnswer, place: int
+        self, setting: SettingSummary, question: QuestionRecord, answer: AnswerRecord, place: int
     ) -> Mapping[str, Any]:
         failure = f"No answer. {answer.error}: {shortened(answer.message or '', _MAX_TEXT)}"
-        notes = [*answer.notes, *([f"{answer.more:,} characters more"] if answer.more else [])]
+        notes = [*answer.notes]
         if self._metric is not None:
             value = float(setting.by_question(self._metric)[place])
             mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
             notes.insert(0, f"{self._metric} {score(None if isnan(value) else value)}{mean}")
-        drawn, chunks = self._map(question, answer) if answer.context is not None else ("", "")
+        drawn, chunks = self._map(question, answer.context) if answer.context is not None else ("", "")
+        asked = {key: step.removeprefix(JUDGED) for step, key in answer.replies if step.startswith(JUDGED)}
         return {
             "name": self._results.label(setting),
-            "answer": failure if answer.failed else answer.text,
+            "answer": failure if answer.failed else shortened(answer.text or "", _MAX_TEXT),
             "notes": "; ".join([*notes, *([chunks] if chunks else [])]),
-            "judged": self._judged.get((answer.cell, answer.question), ()),
+            "judged": [
+                f"{asked[one.key]}: {one_line(one.text[:_MAX_JUDGEMENT])}" for one in self._reader.replies(asked)
+            ],
             "map": drawn,
         }
 
-    def _map(self, question: QuestionRecord, answer: StoredAnswer) -> tuple[str, str]:
-        """The chunk map of an answer's context, and the number of its chunks."""
-        context = self._reader.context(answer.context or "")
+    def _map(self, question: QuestionRecord, context: ContextRecord) -> tuple[str, str]:
+        """The chunk map of a context, and the number of its chunks."""
         starts: dict[tuple[str, int | None], int] = {}
         length = 0
-        known = self._reader.document_ends(context.index_key)
+        pieces = self._reader.index(context.index_key).pieces
+        known = {(piece.document, piece.page): piece.end for piece in pieces}
         for document in question.documents:
             starts[document, None] = length
             for page, end in sorted((page or 0, end) for (name, page), end in known.items() if name == document):
                 starts[document, page or None] = length
                 length += end + (_BETWEEN_PAGES if page else 0)
         rows = [row for row, _, _ in context.kept]
-        chunks = self._reader.pieces(context.index_key, rows)
-        found = [chunks[row] for row in rows if row in chunks]
+        found = [pieces[row] for row in rows if row < len(pieces)]
         spans = [(start + one.start, start + one.end) for one in found for start in [starts[one.document, one.page]]]
         gold = [(starts[name, None] + start, starts[name, None] + end) for name, start, end in question.evidence]
         dropped = [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]

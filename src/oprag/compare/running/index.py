@@ -152,8 +152,7 @@ class Index:
             )
             for window, place in pieces_of(self._documents, tokenizer, split)
         ]
-        about = (list(self._documents), split.splitter, split.size or 0, split.overlap or 0, self._tokenizer.identity)
-        self._cache.put([IndexRecord(self.key, *about, pieces)])
+        self._cache.put([IndexRecord(self.key, pieces)])
         return pieces
 
     @cached_property
@@ -236,8 +235,7 @@ class Index:
                 batch = new[start : start + batch_size]
                 for question, hits in zip(batch, self._search(batch, search), strict=True):
                     self._hits[question, search] = hits
-                    about = (self.key, self._embedder(search), search.kind, search.store, question, search.depth)
-                    found.append(Retrieval(self._key(question, search), *about, hits))
+                    found.append(Retrieval(self._key(question, search), hits))
         if found and self._keep_hits:
             _ = self.pieces  # stored first, since hits refer to them
             self._cache.put(found)

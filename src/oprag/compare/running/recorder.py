@@ -76,12 +76,12 @@ class Recorder:
             text=answer.text,
             notes=(*answer.notes, *notes, *outcome.notes),
             route=answer.route,
-            calls=outcome.calls,
-            usage=answer.usage,
+            calls=len(outcome.calls),
+            **answer.usage._asdict(),
             embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
             scores={**scores, **outcome.judged},
-            metric_calls=outcome.metric_calls,
-            measurement=outcome.measurement,
+            replies=[*outcome.calls, *outcome.metric_calls],
+            **({} if outcome.measurement is None else outcome.measurement._asdict()),
             **found.stored,
         )
 
@@ -189,7 +189,8 @@ def _failed(outcome: Outcome) -> AnswerRecord:
         question=outcome.item.question_key,
         error=error_name(cause),
         message=error_message(outcome.error, _MAX_ERROR),
-        calls=outcome.calls,
+        calls=len(outcome.calls),
+        replies=outcome.calls,
     )
 
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self
 from oprag.compare.controls import PIPELINE, kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.keys import document_key, key_of
-from oprag.compare.db.records import CellRecord, QuestionRecord
-from oprag.compare.db.schema import CELL_COLUMNS
+from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.pipelines import Pipeline
@@ -180,8 +179,15 @@ class ResolvedExperiment:
         return found
 
     @property
+    def missing(self) -> Mapping[str, str]:
+        """What is missing of each data set that was not there."""
+        return {name: one.missing for name, one in self.experiment.data.items() if one.missing is not None}
+
+    @property
     def unscored(self) -> str | None:
-        """Why a run is refused: no metric for which higher is better could score an answer; None if one could."""
+        """Why a run is refused: data is missing, or no metric for which higher is better could score an answer."""
+        if self.missing:
+            return "; ".join(f"the data set {name!r} is missing: {why}" for name, why in self.missing.items())
         quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
         uses_model = any(cell.caller for cell in self.cells.cells)
         if not uses_model or not quality or any(one.questions for one in quality.values()):

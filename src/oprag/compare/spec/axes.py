@@ -20,12 +20,14 @@ Part = Literal["parts", "context", "method"]
 AVERAGED = ("seed", "repeat")
 """Axes that do not distinguish settings: the scores of each question are first averaged over them."""
 
-# Options that are not axes: functions, options for conversations, and how failures are handled.
-_FIXED = {
-    # A comparison warns of an uncertain order whatever the setting is, and does not vary these two yet.
-    ContextOptions: {"count_tokens", "on_uncertain", "whole_source_tokens"},
-    MethodOptions: {"prompts", "condense", "max_concurrency", "on_error"},
-}
+# Options that are not axes: functions, options for conversations, how failures are handled, and two that a comparison
+# does not vary yet.
+_FIXED = frozenset(
+    (
+        *("count_tokens", "on_uncertain", "whole_source_tokens"),
+        *("prompts", "condense", "max_concurrency", "on_error"),
+    )
+)
 
 
 class Axis(NamedTuple):
@@ -43,12 +45,7 @@ _PARTS = (
     Axis("data", "parts", None, "Names of data sets; all by default."),
     Axis("splitter", "parts", "tokens", "How to split documents: tokens, words or recursive."),
     Axis("chunk_size", "parts", None, "Tokens or words per chunk; by default that of the splitter."),
-    Axis(
-        "chunk_overlap",
-        "parts",
-        None,
-        "Overlap of adjacent chunks, in tokens or words; by default that of the splitter.",
-    ),
+    Axis("chunk_overlap", "parts", None, "Overlap of adjacent chunks; by default that of the splitter."),
     Axis("embedder", "parts", None, "Names of embedders; the first by default."),
     Axis("search", "parts", "dense", "How to rank chunks: dense, bm25 or hybrid."),
     Axis("store", "parts", "index", "Vector search: index (exact), or a vector store."),
@@ -78,13 +75,10 @@ _HAS_EFFECT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 @cache
 def axes() -> dict[str, Axis]:
     """All axes by name."""
-    found = list(_PARTS)
-    for kind, part in ((ContextOptions, "context"), (MethodOptions, "method")):
-        for field in fields(kind):
-            if field.name in _FIXED[kind]:
-                continue
-            found.append(Axis(field.name, part, field.default, field.metadata["help"]))  # type: ignore[arg-type]
-    return {axis.name: axis for axis in found}
+    kinds: tuple[tuple[Part, type[Any]], ...] = (("context", ContextOptions), ("method", MethodOptions))
+    options = ((part, field) for part, kind in kinds for field in fields(kind) if field.name not in _FIXED)
+    found = (Axis(field.name, part, field.default, field.metadata["help"]) for part, field in options)
+    return {axis.name: axis for axis in (*_PARTS, *found)}
 
 
 def check_axis(axis: str) -> None:
@@ -105,16 +99,11 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
     if kind.reads is None:
         return False
     if axes()[name].part == "method":
-        return kind.writes and _reads(name, method, values["inner_method"])
+        used = {method, values["inner_method"]} if method in _METHODS_READING["inner_method"] else {method}
+        readers = _METHODS_READING.get(name, used)
+        # A custom method may read any option.
+        return kind.writes and not (used.isdisjoint(readers) and used.issubset((*OUR_METHODS, *CONTROLS)))
     return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
-
-
-def _reads(option: str, method: str, inner_method: str) -> bool:
-    """Whether a method or its inner method reads an option."""
-    used = {method, inner_method} if method in _METHODS_READING["inner_method"] else {method}
-    readers = _METHODS_READING.get(option)
-    # A custom method may read any option.
-    return readers is None or not used.isdisjoint(readers) or not used.issubset((*OUR_METHODS, *CONTROLS))
 
 
 def plain_value(axis: Axis, value: Any) -> Any:

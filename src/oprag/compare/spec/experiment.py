@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -24,17 +23,7 @@ from oprag.compare.spec.data_only import check_data_only
 from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
 from oprag.compare.spec.money import Limits, Price
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.validation import (
-    BeforeValidator,
-    Count,
-    Field,
-    Integer,
-    PlainValidator,
-    PydanticCustomError,
-    StrictModel,
-    String,
-    Text,
-)
+from oprag.compare.validation import Count, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.files.reading import read_toml
 from oprag.masking import describe, listed
@@ -45,19 +34,29 @@ from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
 
-_SECRET = re.compile(
-    r"(.*_)?(api_?key|access_key|secret(_key)?|password|passwd|credentials?|(access|api|auth|bearer|hf|session)_token)"
-    r"|token|authorization",
-    re.IGNORECASE,
-)
 
-# Validators only check the form: nothing that a file names may be imported, opened or read before it was checked.
+def _all_are(kind: type, example: str) -> pydantic.AfterValidator:
+    """A validator of mappings whose values are objects of a class, which pydantic does not need to look into."""
+
+    def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, one in given.items():
+            if not isinstance(one, kind):
+                raise ExperimentError(f"{describe(name)} must be a {example}, got {describe(one)}", one)
+        return given
+
+    return pydantic.AfterValidator(check)
 
 
-def _data_sets(given: Any) -> Any:
-    if not isinstance(given, Mapping) or not given or not all(isinstance(one, DataSet) for one in given.values()):
-        raise PydanticCustomError("data", "must map names to data sets, such as from read_data()")
-    return given
+def _named(given: Any) -> Any:
+    """Set the name of each model or embedder to its name in the experiment, unless it has one."""
+    return {name: with_name(one, name) for name, one in given.items()} if isinstance(given, Mapping) else given
+
+
+def _metrics(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    for one in given:
+        if not isinstance(one, str) and not callable(one):
+            raise ExperimentError(f"a metric must be a name or a function, got {describe(one)}", one)
+    return tuple(dict.fromkeys(given))
 
 
 def _counter(given: Any) -> Any:
@@ -65,45 +64,6 @@ def _counter(given: Any) -> Any:
     # Not loaded yet: a tokenizer is a file, or is downloaded.
     if given != LOCAL and not (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
         counter_of(given)
-    return given
-
-
-def _named(given: Any) -> Any:
-    """Set the name of each model or embedder to its name in the experiment, unless it has one."""
-    if not isinstance(given, Mapping):
-        return given
-    return {name: with_name(one, name) for name, one in given.items()}
-
-
-def _pipelines(given: Any) -> Any:
-    if not isinstance(given, Mapping):
-        raise PydanticCustomError("methods", "must map names to pipelines")
-    for name, one in given.items():
-        if not isinstance(name, str) or not name.strip():
-            raise ExperimentError(f"the name of a pipeline must be a string, got {describe(name)}", name)
-        if not isinstance(one, Pipeline):
-            raise ExperimentError(
-                f"{describe(name)} must be a Pipeline, with a version under which its answers are stored, such as "
-                f'Pipeline({name}, version="1"), got {describe(one)}',
-                one,
-            )
-    return dict(given)
-
-
-def _metrics(given: Any) -> Any:
-    named = isinstance(given, list | tuple) and all(isinstance(one, str) or callable(one) for one in given)
-    if not named or not given:
-        raise PydanticCustomError("metrics", "must be a list of names")
-    return tuple(dict.fromkeys(given))
-
-
-def _store(given: Any) -> Any:
-    if not callable(given):
-        raise ExperimentError(
-            "a store of your own must be a function that takes embeddings of LangChain and returns an empty vector "
-            f"store; pass it in Python, Experiment(stores=...), got {describe(given)}",
-            given,
-        )
     return given
 
 
@@ -141,27 +101,32 @@ class Experiment(StrictModel):
     """
 
     name: Text
-    # Any, since pydantic would inspect the dataclass and fail: its public module lacks the names in its annotations.
-    data: Annotated[Mapping[str, Any], PlainValidator(_data_sets)]
-    grid: Annotated[tuple[Grid, ...], PlainValidator(as_grids)] = ()
-    methods: Annotated[Mapping[str, Any], PlainValidator(_pipelines)] = Field(default_factory=dict)
-    models: Annotated[dict[str, ModelSpec], BeforeValidator(_named)] = Field(default_factory=dict)
-    embedders: Annotated[dict[str, EmbedderSpec], BeforeValidator(_named)] = Field(
-        default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)}
+    data: Annotated[
+        dict[Text, Any], pydantic.Field(min_length=1), _all_are(DataSet, "DataSet, such as from read_data()")
+    ]
+    grid: Annotated[tuple[Grid, ...], pydantic.PlainValidator(as_grids)] = ()
+    methods: Annotated[dict[Text, Any], _all_are(Pipeline, 'Pipeline(..., version="1")')] = pydantic.Field(
+        default_factory=dict
     )
-    stores: dict[str, Annotated[Any, PlainValidator(_store)]] = Field(default_factory=dict)
-    metrics: Annotated[tuple[Any, ...], PlainValidator(_metrics)] = DEFAULT_METRICS
-    judges: dict[str, Judge] = Field(default_factory=dict)
+    models: Annotated[dict[str, ModelSpec], pydantic.BeforeValidator(_named)] = pydantic.Field(default_factory=dict)
+    embedders: Annotated[dict[str, EmbedderSpec], pydantic.BeforeValidator(_named), pydantic.Field(min_length=1)] = (
+        pydantic.Field(default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)})
+    )
+    stores: dict[str, Callable[..., Any]] = pydantic.Field(default_factory=dict)
+    metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1), pydantic.AfterValidator(_metrics)] = (
+        DEFAULT_METRICS
+    )
+    judges: dict[str, Judge] = pydantic.Field(default_factory=dict)
     score_embedder: EmbedderSpec = EmbedderSpec()
-    count_tokens: Annotated[Any, PlainValidator(_counter)] = "approximate"
-    prompts: Annotated[Any, PlainValidator(as_prompts)] = OUR_PROMPTS
-    prices: dict[str, Price] = Field(default_factory=dict)
+    count_tokens: Annotated[Any, pydantic.PlainValidator(_counter)] = "approximate"
+    prompts: Annotated[Any, pydantic.PlainValidator(as_prompts)] = OUR_PROMPTS
+    prices: dict[str, Price] = pydantic.Field(default_factory=dict)
     limits: Limits = Limits()
     max_concurrency: Count = 8
     give_up_after: Count = 25
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], *, changes: Mapping[str, Any] | None = None) -> Experiment:
+    def from_file(cls, path: str | os.PathLike[str]) -> Experiment:
         """Read an experiment from a TOML file; `docs/reference/experiment_file.md` lists all keys.
 
         A file is data: it imports nothing, sends texts only to the providers that it names or to addresses of this
@@ -169,7 +134,6 @@ class Experiment(StrictModel):
 
         Args:
             path: The path of the file. Data paths in it are relative to its folder.
-            changes: Values that override those of the file; tables are merged key by key.
 
         Raises:
             InputFileError: The file or a data file is missing or cannot be read.
@@ -180,14 +144,12 @@ class Experiment(StrictModel):
             MissingExtraError: A package that is needed to read the data is not installed.
         """
         file = Path(path)
-        content = _changed(read_toml(file, "experiment", ExperimentError), changes or {})
+        content = read_toml(file, "experiment", ExperimentError)
         with _at(file.name):
-            # First, so that no error message can show a secret.
-            _check_settings(content)
-            checked = _ExperimentFile(**content)
-            check_data_only(content, file.parent)
-            data = {name: one.read(name, file.parent) for name, one in checked.data.items()}
-            experiment = checked.replace(data=data)
+            check_data_only(content)
+            if isinstance(data := content.get("data"), Mapping):
+                content["data"] = {name: _read(name, table, file.parent) for name, table in data.items()}
+            experiment = cls(**content)
             _ = experiment.token_counter
             with _at("grid"):
                 _ = experiment.grid_cells
@@ -196,17 +158,31 @@ class Experiment(StrictModel):
     def model_post_init(self, context: Any, /) -> None:
         """Reject values that contradict each other."""
         super().model_post_init(context)
-        if not self.embedders:
-            raise ExperimentError("embedders is empty; define at least one embedder", self.embedders)
         if not self.grid and not self.methods:
             raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
-        self._check_prices()
         for name in self.stores:
             if name in STORE_NAMES:
                 raise ExperimentError(f"{name!r} is the name of a built-in store; use a different name", name)
         _ = self.store_identities
         check_metric_names(self.metrics, self.judges, taken=axes())
-        self._check_judges()
+        for name, judge in self.judges.items():
+            if judge.model not in self.models:
+                known = f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models"
+                raise ExperimentError(known, judge.model)
+        self._check_prices()
+
+    def _check_prices(self) -> None:
+        for name in self.prices:
+            if name not in (known := {**self.models, **self.embedders}):
+                names = ", ".join(known) or "none"
+                raise ExperimentError(f"prices: unknown name {name!r}; the models and embedders are {names}", name)
+        unknown = next((name for name in (*self.methods, *self.models) if name not in self.prices), None)
+        if self.limits.money is not None and unknown is not None:
+            raise ExperimentError(
+                f"limits.money requires known costs, but {unknown!r} has no price; set one for a model (0 is valid), "
+                "or use limits.calls",
+                unknown,
+            )
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -221,6 +197,8 @@ class Experiment(StrictModel):
     @cached_property
     def token_counter(self) -> TokenCounter:
         """The token counter of contexts and prompts."""
+        if any(data_set.missing for data_set in self.data.values()):
+            return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
         with _at("count_tokens"):
             counter = counter_of(self.count_tokens)
         # Return this exact function, since a context checks for it to mark its token count as approximate.
@@ -255,32 +233,6 @@ class Experiment(StrictModel):
         check_count("sample", sample, optional=False)
         return self.replace(data={name: data_set.sample(sample) for name, data_set in self.data.items()})
 
-    def _check_judges(self) -> None:
-        for name, judge in self.judges.items():
-            if judge.model not in self.models:
-                raise ExperimentError(
-                    f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models",
-                    judge.model,
-                )
-
-    def _check_prices(self) -> None:
-        for name in self.prices:
-            if name not in {**self.models, **self.embedders}:
-                known = ", ".join((*self.models, *self.embedders)) or "none"
-                raise ExperimentError(f"prices: unknown name {name!r}; the models and embedders are {known}", name)
-        if self.limits.money is not None and self.methods:
-            raise ExperimentError(
-                f"limits.money cannot limit the pipeline {next(iter(self.methods))!r}, whose cost is unknown; use "
-                "limits.calls",
-                self.limits.money,
-            )
-        without = [name for name in self.models if name not in self.prices]
-        if self.limits.money is not None and without:
-            raise ExperimentError(
-                f"limits.money requires a price for every model, but {without[0]!r} has none; set one (0 is valid)",
-                without[0],
-            )
-
 
 class _DataTable(StrictModel, extra="allow"):
     """A data set in an experiment file; all other keys are options of its format."""
@@ -289,67 +241,22 @@ class _DataTable(StrictModel, extra="allow"):
     format: String = "oprag"
     documents: String | None = None
     sample: Count | None = None
-    seed: Integer | None = None
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Reject options that the format does not support."""
-        super().model_post_init(context)
-        options = self.model_extra or {}
-        check_names(options, (*_DataTable.model_fields, *format_options(self.format)), what="key")
-        if self.seed is not None and self.sample is None:
-            raise ExperimentError(
-                f"seed = {self.seed} requires sample, the number to sample; set sample or remove seed",
-                self.seed,
-            )
-
-    def read(self, name: str, folder: Path) -> DataSet:
-        """Read the data set; only files in the folder are read."""
-        documents = None if self.documents is None else folder / self.documents
-        with _at(f"data.{listed([name])}"):
-            data_set = read_data(
-                folder / self.path, self.format, name=name, documents=documents, within=folder, **self.model_extra or {}
-            )
-            return data_set.sample(self.sample, self.seed or 0)
+    seed: pydantic.StrictInt = 0
+    size: Count | None = None
+    source: String | None = None
 
 
-class _ExperimentFile(Experiment):
-    """An experiment whose data has not been read yet."""
-
-    data: dict[str, _DataTable]
-
-
-def _changed(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    changed = dict(content)
-    for name, value in changes.items():
-        old = changed.get(name)
-        changed[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return changed
-
-
-def _check_settings(content: Mapping[str, Any]) -> None:
-    """Reject models and embedders without a name, and settings that contain secrets."""
-    tables = {"score_embedder": content.get("score_embedder", LOCAL)}
-    for part in ("models", "embedders"):
-        named = content.get(part)
-        tables |= {f"{part}.{listed([name])}": one for name, one in named.items()} if isinstance(named, Mapping) else {}
-    for place, table in tables.items():
-        use = table.get("use", "") if isinstance(table, Mapping) else table
-        if not isinstance(use, str):
-            raise ExperimentError(
-                f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}', use
-            )
-        _check_no_secrets(table, place)
-
-
-def _check_no_secrets(table: Any, place: str) -> None:
-    for name, value in table.items() if isinstance(table, Mapping) else ():
-        if _SECRET.fullmatch(name.replace("-", "_")):
-            raise ExperimentError(
-                f"{place}.{listed([name])} would be a secret in a file that others may read; remove it, and set the "
-                "environment variable that the provider reads, such as OPENAI_API_KEY",
-                name,
-            )
-        _check_no_secrets(value, f"{place}.{listed([name])}")
+def _read(name: str, given: Any, folder: Path) -> DataSet:
+    """Read a data set of an experiment file; only files in its folder are read."""
+    table = validated(_DataTable, given, place=(place := f"data.{listed([name])}"))
+    with _at(place):
+        options = dict(table.model_extra or {})
+        check_names(options, (*_DataTable.model_fields, *format_options(table.format)), what="key")
+        options |= {"size": table.size, "source": table.source, "name": name, "within": folder}
+        if table.documents is not None:
+            options["documents"] = folder / table.documents
+        data_set = read_data(folder / table.path, table.format, **options)
+        return data_set.sample(table.sample, table.seed)
 
 
 @contextmanager

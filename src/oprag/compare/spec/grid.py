@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from oprag.compare.controls import CONTROLS, PIPELINE, kind_of
-from oprag.compare.spec.axes import axes, has_effect, plain_value, takes_none
+from oprag.compare.spec.axes import Axis, axes, has_effect, plain_value, takes_none
 from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OpragError, OptionError
 from oprag.files.limits import limit, variable
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["Cell", "Cells", "Grid", "as_grids", "cells_of"]
+
+_TOO_LARGE = 10**18  # for a number of a results file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Cell:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
-        """The cell with these values on all axes; raises an OptionError if they contradict each other."""
+        """The cell with these values on all axes; raises an OptionError if options contradict each other."""
         by_part: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
         for name, axis in axes().items():
             by_part[axis.part][name] = values[name]
@@ -80,20 +82,31 @@ class Cell:
     def normal(self) -> Cell:
         """The cell with defaults on all axes without effect, so that equivalent cells are equal."""
         values = self.values()
-        defaults = {name: _WITHOUT_EFFECT.get(name, axis.default) for name, axis in axes().items()}
-        changes = {
-            name: default
-            for name, default in defaults.items()
-            if values[name] != default and not has_effect(name, values)
-        }
-        if not changes:
+        # Stored keys contain the empty name of an embedder that is not used, so it must not change.
+        defaults = {name: axis.default for name, axis in axes().items()} | {"embedder": ""}
+        changes = {name: value for name, value in defaults.items() if not has_effect(name, values)}
+        if all(values[name] == value for name, value in changes.items()):
             return self
         return Cell.of(values | changes, self.context_options.count_tokens, self.options.prompts)
 
+    @property
+    def problem(self) -> str | None:
+        """Why the cell cannot be run; None if it can."""
+        kind = kind_of(self.method)
+        if self.model is None and kind.writes:
+            return f"method={self.method} requires a model"
+        if self.search != "dense" and self.store != "index":
+            return f"vector stores only support dense search, so search={self.search} requires store=index"
+        if kind.reads is not None and self.context_options.k is None and self.context_options.token_budget is None:
+            return "neither k nor token_budget is set, so the context would be the whole documents"
+        if self.method not in CONTROLS:
+            try:
+                check_needs(self.options, embeddings=True, read_source=True)
+                self.options.numbered(self.context_options)
+            except OptionError as error:
+                return str(error)
+        return None
 
-_MAX_NUMBER = 10**18 - 1
-# Values of axes without effect, if not the default. Stored keys contain them, so they must not change.
-_WITHOUT_EFFECT = {"embedder": ""}
 
 Grid = Mapping[str, Sequence[Any]]
 """Values by axis name; other axes have their defaults."""
@@ -115,30 +128,24 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
     grids = [given] if isinstance(given, Mapping) else given
     if not isinstance(grids, list | tuple) or not grids or not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
-    return tuple(_as_grid(grid) for grid in grids)
+    for grid in grids:
+        check_names(grid, axes(), what="axis")
+    return tuple({name: _values(axes()[name], values) for name, values in grid.items()} for grid in grids)
 
 
-def _as_grid(given: Mapping[str, Any]) -> Grid:
-    check_names(given, axes(), what="axis")
-    grid: dict[str, list[Any]] = {}
-    for name, values in given.items():
-        listed = list(values) if isinstance(values, list | tuple | range) else [values]
-        if not listed:
-            raise ExperimentError(f"the axis {name!r} has no values", values)
-        typed = dict.fromkeys(_with_type(plain_value(axes()[name], value)) for value in listed)
-        grid[name] = [value for _, value in typed]
-    return grid
-
-
-def _with_type(value: Any) -> tuple[type, Any]:
-    """The value with its type, which distinguishes 1 from True; raises for values that cannot be stored."""
-    if not isinstance(value, str | int | float | tuple | None):
-        raise ExperimentError(
-            f"a value of an axis must be a string, a number, true or false, got {describe(value)}", value
-        )
-    if isinstance(value, int) and not -_MAX_NUMBER <= value <= _MAX_NUMBER:
-        raise ExperimentError(f"a value of an axis must have at most 18 digits, got {value}", value)
-    return type(value), value
+def _values(axis: Axis, given: Any) -> list[Any]:
+    values = [plain_value(axis, value) for value in (given if isinstance(given, list | tuple | range) else [given])]
+    if not values:
+        raise ExperimentError(f"the axis {axis.name!r} has no values", given)
+    for value in values:
+        if not isinstance(value, str | int | float | None):
+            raise ExperimentError(
+                f"a value of an axis must be a string, a number, true or false, got {describe(value)}", value
+            )
+        if isinstance(value, int) and abs(value) >= _TOO_LARGE:
+            raise ExperimentError(f"a value of an axis must have at most 18 digits, got {value}", value)
+    # The type distinguishes 1 from True.
+    return [value for _, value in dict.fromkeys((type(value), value) for value in values)]
 
 
 def cells_of(experiment: Experiment) -> Cells:
@@ -156,69 +163,61 @@ def cells_of(experiment: Experiment) -> Cells:
     # Keyed by values: hashing the cells themselves, with their prompts, would be slow.
     cells: dict[tuple[Any, ...], Cell] = {}
     impossible: Counter[str] = Counter()
-    repeated = 0
-    for full in completed:
-        for values in product(*full.values()):
-            try:
-                # Check the values as given, even those without effect, so that contradictions are reported.
-                cell = Cell.of(dict(zip(full, values, strict=True)), *common).normal()
-            except OptionError as error:
-                impossible[str(error)] += 1
-                continue
-            if reason := _impossible(cell):
-                impossible[reason] += 1
-            else:
-                known = len(cells)
-                cells.setdefault(tuple(map(_with_type, cell.values().values())), cell)
-                repeated += len(cells) == known
+    for values in chain.from_iterable(product(*full.values()) for full in completed):
+        try:
+            # Check the values as given, even those without effect, so that contradictions are reported.
+            cell = Cell.of(dict(zip(axes(), values, strict=True)), *common).normal()
+        except OptionError as error:
+            impossible[str(error)] += 1
+            continue
+        if cell.problem is not None:
+            impossible[cell.problem] += 1
+        else:
+            cells.setdefault(tuple((type(value), value) for value in cell.values().values()), cell)
+    repeated = number - impossible.total() - len(cells)
     for data, name in product(experiment.data, experiment.methods):
         default = {one: axis.default for one, axis in axes().items()}
-        own = Cell.of(default | {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}, *common)
-        cells[data, name] = own
+        own = default | {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}
+        cells[data, name] = Cell.of(own, *common)
         number += 1
     if not cells:
-        reasons = "; ".join(impossible)
-        raise ExperimentError(f"no combination of the grid can be run: {reasons}", experiment.grid)
+        raise ExperimentError(f"no combination of the grid can be run: {'; '.join(impossible)}", experiment.grid)
     return Cells(tuple(cells.values()), number, dict(impossible), repeated)
 
 
 def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
-    """The grid with defaults for the missing axes; raises for unknown names and invalid values."""
-    defined: dict[str, Sequence[Any]] = {
+    """The grid with defaults for the missing axes, in the order of axes; raises for invalid values."""
+    names: dict[str, list[Any]] = {
         "data": list(experiment.data),
         "embedder": list(experiment.embedders),
         "model": [*experiment.models, None],
         "store": [*STORE_NAMES, *experiment.stores],
     }
-    for name, names in defined.items():
-        for value in grid.get(name, ()):
-            if value not in names:
-                known = ", ".join(str(one) for one in names if one is not None) or "none"
+    full: dict[str, Sequence[Any]] = {}
+    for name, axis in axes().items():
+        default = names[name] if name == "data" else names[name][:1] if axis.default is None and name in names else None
+        full[name] = grid.get(name) or default or [axis.default]
+        for value in full[name]:
+            if name in names and value not in names[name]:
+                known = ", ".join(str(one) for one in names[name] if one is not None) or "none"
                 raise ExperimentError(f"unknown {name} {describe(value)}; this experiment has: {known}", value)
-    defaults = {"data": defined["data"], "embedder": defined["embedder"][:1], "model": defined["model"][:1]}
-    full = {name: grid.get(name) or defaults.get(name) or [axis.default] for name, axis in axes().items()}
-    for name, values in full.items():
-        for value in values:
             # A value that is invalid in every combination is an error instead of an impossible combination.
             try:
-                _check_value(name, value)
+                _check_value(axis, value)
             except OpragError as error:
-                none = '; for None write "none"' if takes_none(axes()[name]) else ""
-                raise ExperimentError(
-                    f"invalid value {describe(value)} of the axis {name!r}: {error}{none}", value
-                ) from error
+                none = '; for None write "none"' if takes_none(axis) else ""
+                message = f"invalid value {describe(value)} of the axis {name!r}: {error}{none}"
+                raise ExperimentError(message, value) from error
     return full
 
 
-def _check_value(name: str, value: Any) -> None:
+def _check_value(axis: Axis, value: Any) -> None:
     """Raise if a value is invalid for its axis, regardless of the other axes."""
-    part = axes()[name].part
-    if name == "method":
-        check_choice(name, value, (*method_names(), *CONTROLS))
-    if part == "context":
+    name = axis.name
+    if axis.part == "context":
         # Continuity alone has nothing to choose from.
         ContextOptions(**{"k": 1, name: value} if name == "continuity" else {name: value})
-    elif part == "method":
+    elif axis.part == "method":
         MethodOptions(**{name: value})
     elif name == "search":
         check_choice(name, value, get_args(SearchKind))
@@ -226,24 +225,7 @@ def _check_value(name: str, value: Any) -> None:
         Split(value).complete()
     elif name in ("chunk_size", "chunk_overlap", "repeat"):
         check_count(name, value, optional=name != "repeat", minimum=0 if name == "chunk_overlap" else 1)
+    if name == "method":
+        check_choice(name, value, (*method_names(), *CONTROLS))
     if name == "inner_method" or (name == "method" and value not in CONTROLS):
         check_needs(MethodOptions(method=value), embeddings=True, read_source=True)
-
-
-def _impossible(cell: Cell) -> str | None:
-    """Why a cell cannot be run; None if it can."""
-    if cell.model is None and kind_of(cell.method).writes:
-        return f"method={cell.method} requires a model"
-    if cell.search != "dense" and cell.store != "index":
-        return f"vector stores only support dense search, so search={cell.search} requires store=index"
-    reads = kind_of(cell.method).reads is not None
-    if reads and cell.context_options.k is None and cell.context_options.token_budget is None:
-        return "neither k nor token_budget is set, so the context would be the whole documents"
-    if cell.method in CONTROLS:
-        return None
-    try:
-        check_needs(cell.options, embeddings=True, read_source=True)
-        cell.options.numbered(cell.context_options)
-    except OptionError as error:
-        return str(error)
-    return None
