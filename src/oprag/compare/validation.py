@@ -12,6 +12,7 @@ from oprag.options import check_names, plain_number
 
 try:
     from pydantic import (
+        AliasChoices,
         BaseModel,
         BeforeValidator,
         ConfigDict,
@@ -26,6 +27,7 @@ except ImportError as error:
     raise MissingExtraError("oprag.compare", "compare") from error
 
 __all__ = [
+    "AliasChoices",
     "Amount",
     "BeforeValidator",
     "Boolean",

@@ -12,7 +12,7 @@ from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.files import stem
-from oprag.compare.data.formats import FORMATS
+from oprag.compare.data.formats import FORMATS, read_questions
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
 from oprag.options import check_choice, check_names, check_text
@@ -27,8 +27,8 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual n
         OptionError: The format is unknown.
     """
     check_choice("format", format, FORMATS)
-    _, *options = inspect.signature(FORMATS[format].read).parameters
-    return tuple(options)
+    _, *options = inspect.signature(FORMATS[format].lines).parameters
+    return (*options, *(["documents"] if FORMATS[format].documents else []))
 
 
 def read_data(
@@ -67,10 +67,8 @@ def read_data(
     check_names(options, allowed)
     if not place.exists():
         raise InputFileError(f"no such file or folder: {place}", str(place))
-    if place.is_dir() and not FORMATS[format].folder:
-        raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
     builder = DataSetBuilder(place, None if within is None else _path("within", within))
-    FORMATS[format].read(builder, **options)
+    read_questions(builder, format, **options)
     return builder.data_set(name or _name(place))
 
 
