@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
 from oprag.cli.app import app
 from oprag.cli.options import Indexing
-from oprag.compare.providers import provider_embedder
+from oprag.compare.providers.embedder import embedder_of
 from oprag.errors import OptionError
 from tests.cli import embeddings_provider, provider
 from tests.helpers import prose
@@ -27,7 +27,7 @@ def embeddings(monkeypatch):
     provider.install(monkeypatch)
     for name in ("documents", "questions"):
         monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
-    provider_embedder.embedder_of.cache_clear()
+    embedder_of.cache_clear()
     return embeddings_provider.CohereEmbeddings
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oprag.cli.options import Indexing
 from oprag.cli.progress import LateProgress
-from oprag.compare.providers.provider_embedder import embedder_of
+from oprag.compare.providers.embedder import embedder_of
 from oprag.embedding.embedder import DualEncoder
 from oprag.embedding.static import local_embedder
 from oprag.errors import InputFileError

@@ -152,7 +152,7 @@ def make_plan(
         MissingExtraError: A package that the experiment needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
+        resolved = ResolvedExperiment.of(experiment, planned=True)
         experiment = resolved.experiment
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)

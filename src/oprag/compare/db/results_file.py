@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from pydantic import Json
 
 from oprag.compare.db.cache import Record
 from oprag.compare.db.reader import SPENDING
@@ -21,7 +20,6 @@ from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
     ChunkRecord,
-    Described,
     Done,
     FailedCall,
     IndexRecord,
@@ -176,11 +174,6 @@ class ResultsFile:
         """Calls, tokens and money spent on models in all runs of an experiment."""
         rows = self._rows(tuple[str, str, int, int, float], SPENDING, [experiment])
         return reduce(Spent.plus, (Spent(*spent) for _, _, *spent in rows), Spent())
-
-    def identities(self) -> dict[str, str]:
-        """Identity of each model and embedder that was opened in any run, by the hash of its specification."""
-        rows = self._rows(tuple[Json[Described]], "SELECT described FROM experiments ORDER BY id")
-        return {spec: identity for (described,) in rows for spec, identity in described.get("identities", {}).items()}
 
     def _rows(self, kind: Any, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of a query; empty if the file is missing."""

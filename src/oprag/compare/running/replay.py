@@ -109,7 +109,7 @@ class PromptReader:
         self._stack = ExitStack()
         file = self._stack.enter_context(closing(ResultsFile(path)))
         self._cache = MemoryCache(file)
-        self.resolved = ResolvedExperiment(experiment, identities=file.identities())
+        self.resolved = ResolvedExperiment(experiment, planned=True)
 
     def __enter__(self) -> Self:
         return self

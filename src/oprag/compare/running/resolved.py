@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -46,17 +46,13 @@ class ResolvedExperiment:
     Args:
         experiment: The experiment.
         stop: An event that is set when the run ends or is interrupted.
-        identities: For a plan, which does not load models or need keys: the identities of models and embedders in
-            earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
-            results file cannot contain any of its replies.
+        planned: Whether it is for a plan, which does not load models given by name, so that it needs no keys.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
     """
 
-    def __init__(
-        self, experiment: Experiment, *, stop: Event | None = None, identities: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, experiment: Experiment, *, stop: Event | None = None, planned: bool = False) -> None:
         given: Any = experiment
         if not isinstance(given, Experiment):
             raise OptionError(
@@ -64,14 +60,12 @@ class ResolvedExperiment:
             )
         self.experiment = experiment
         self.stop = stop or Event()
-        self._known = identities
+        self._planned = planned
 
     @classmethod
-    def of(
-        cls, given: Experiment | ResolvedExperiment, identities: Mapping[str, str] | None = None
-    ) -> ResolvedExperiment:
+    def of(cls, given: Experiment | ResolvedExperiment, *, planned: bool = False) -> ResolvedExperiment:
         """Resolve an experiment, unless it is already resolved."""
-        return given if isinstance(given, ResolvedExperiment) else cls(given, identities=identities)
+        return given if isinstance(given, ResolvedExperiment) else cls(given, planned=planned)
 
     @cached_property
     def cells(self) -> Cells:
@@ -118,15 +112,11 @@ class ResolvedExperiment:
             own = self.experiment.methods[name.removeprefix(PIPELINE)]
             return Model(f"{name} version {own.version}", own.complete)
         spec: ModelSpec = self.experiment.models[name]
-        if self._known is not None and (spec_hash := _opened("model", name, lambda: spec.spec_hash)):
-            return spec.unopened(self._known.get(spec_hash, spec_hash))
-        model: Model = _opened("model", name, spec.open)
+        model: Model = _opened("model", name, partial(spec.open, planned=self._planned))
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        if self._known is not None and spec.paid is not False and _opened(what, name, lambda: spec.may_cost):
-            return spec.unopened(self._known.get(spec.spec_hash, spec.spec_hash))
-        embedder: ExperimentEmbedder = _opened(what, name, spec.open)
+        embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, planned=self._planned))
         return embedder
 
     @cached_property
@@ -228,23 +218,12 @@ class ResolvedExperiment:
             "data": {name: len(data_set.questions) for name, data_set in experiment.data.items()},
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
-            "identities": {spec_hash: identity for spec_hash, identity in self._identities() if spec_hash},
             "metrics": list(experiment.metric_names),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": experiment.limits.model_dump(),
             "prices": {name: price.model_dump() for name, price in experiment.prices.items()},
         }
-
-    def _identities(self) -> Iterator[tuple[str, str]]:
-        """The hash and identity of each model and embedder, so that a later plan does not need to open them."""
-        experiment = self.experiment
-        for name, model in self.models.items():
-            if name in experiment.models:
-                yield experiment.models[name].spec_hash, model.identity
-        yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
-        if self.score_embedder is not None:
-            yield experiment.score_embedder.spec_hash, self.score_embedder.name
 
     @cached_property
     def _common(self) -> dict[str, Any]:
