@@ -171,7 +171,7 @@ def _misplaced(question: Question, documents: Mapping[str, DocumentText]) -> Ite
             names = listed(question.documents)
             yield f"evidence[{place}] is in {describe(document)}, which is not a document of the question: {names}"
             continue
-        length = _length(documents[document])
+        length = len(whole_text(documents[document]))
         if not 0 <= start < end <= length:
             yield (
                 f"evidence[{place}] must be a non-empty span of the document {describe(document)}, which has "
@@ -187,10 +187,3 @@ def _problem_of_document(name: Any, document: Any) -> str | None:
     if isinstance(pages, Sequence) and all(isinstance(page, str) for page in pages):
         return None
     return f"the document {describe(name)} must be a string, or a list of pages"
-
-
-def _length(document: DocumentText) -> int:
-    """Length of the whole text, computed without joining pages: some documents have millions of characters."""
-    if isinstance(document, str):
-        return len(document)
-    return sum(map(len, document)) + len(_BETWEEN_PAGES) * max(0, len(document) - 1)
