@@ -208,7 +208,8 @@ def _medqa(record: Record) -> Iterable[Line]:
     """MedQA (arXiv 2009.13081): every question is about the whole corpus."""
     row = dict(record.fields)
     choices = dict(sorted(row.pop("options").items()))
-    right = [*choices].index(row.pop("answer_idx"))
+    right, letter = row.pop("answer"), row.pop("answer_idx", None)
+    right = right if letter is None else [*choices].index(letter)
     return [{**row, "document": "*", "choices": [*choices.values()], "right_choice": right}]
 
 

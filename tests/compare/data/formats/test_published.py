@@ -132,7 +132,12 @@ FOUND: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]]]] = 
     ),
     (
         "medqa",
-        {"t.jsonl": lines(MED, MED), "en/Herbs.txt": "Sage.", "en/Roots.txt.gz": "", "en/Old.pdf": pdf("Leaves.")},
+        {
+            "t.jsonl": lines(MED, {**MED, "answer_idx": None}),
+            "en/Herbs.txt": "Sage.",
+            "en/Roots.txt.gz": "",
+            "en/Old.pdf": pdf("Leaves."),
+        },
         {"documents": "en"},
         [
             {
