@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
-from oprag.compare.providers import provider_embedder
+from oprag.compare.providers.embedder import embedder_of
 from tests.cli import commands, embeddings_provider, provider
 from tests.cli.commands import check_refusal
 from tests.helpers import prose
@@ -23,7 +23,7 @@ def embeddings(monkeypatch):
     provider.install(monkeypatch)
     for name in ("documents", "questions"):
         monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
-    provider_embedder.embedder_of.cache_clear()
+    embedder_of.cache_clear()
     return embeddings_provider.CohereEmbeddings
 
 

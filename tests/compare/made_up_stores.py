@@ -41,37 +41,26 @@ def check_found(found: Any, vectors: Any, question: Any, k: int, close: float = 
 class Plain(VectorStore):
     """A store that nothing is known about, which can do no more than it must."""
 
-    scores = True
-
     def __init__(self, embeddings: Any) -> None:
         self._embeddings = embeddings
         self.documents: list[Document] = []
         self.vectors: list[Any] = []
 
-    def add_texts(self, texts: Any, metadatas: Any = None, *, ids: Any = None, **_: Any) -> list[str]:
-        self.documents += [Document(text, id=id_) for text, id_ in zip(texts, ids, strict=True)]
+    def add_texts(self, texts: Any, metadatas: Any = None, **_: Any) -> list[str]:
+        self.documents += [Document(text, metadata=one) for text, one in zip(texts, metadatas, strict=True)]
         self.vectors += self._embeddings.embed_documents(list(texts))
-        return list(ids)
+        return []
 
     def similarity_search_with_score(self, query: str, k: int = 4, **_: Any) -> list[tuple[Document, float]]:
-        if not self.scores:
-            raise NotImplementedError
         near = np.array(self.vectors) @ np.array(self._embeddings.embed_query(query))
         return [(self.documents[row], float(near[row])) for row in np.argsort(-near, kind="stable")[:k]]
 
     def similarity_search(self, query: str, k: int = 4, **_: Any) -> list[Document]:
-        near = np.array(self.vectors) @ np.array(self._embeddings.embed_query(query))
-        return [self.documents[row] for row in np.argsort(-near, kind="stable")[:k]]
+        raise NotImplementedError
 
     @classmethod
     def from_texts(cls, *_: Any, **__: Any) -> Any:
         raise NotImplementedError
-
-
-class WithoutScores(Plain):
-    """One that gives no scores."""
-
-    scores = False
 
 
 class Faulty(Plain):
@@ -85,18 +74,15 @@ class Faulty(Plain):
             return [found[0], *found[:-1]]
         if self.fault == "fewer":
             return found[: k // 2]
-        if self.fault == "more":
-            return super().similarity_search_with_score(query, k + 3)
-        if self.fault == "stranger":
-            return [(Document("of another run", id="7"), 1.0), *found[:-1]]
-        return [(Document("of another run", id="x"), 1.0), *found[:-1]]
+        known = {"unknown row": {"oprag_row": CHUNKS}, "another row": found[0][0].metadata}.get(self.fault, {})
+        return [(Document("of another run", metadata=known), 1.0), *found[:-1]]
 
 
 class Changing(Plain):
     """One that changes the texts."""
 
-    def add_texts(self, texts: Any, metadatas: Any = None, *, ids: Any = None, **_: Any) -> list[str]:
-        return super().add_texts([text.upper() for text in texts], ids=ids)
+    def add_texts(self, texts: Any, metadatas: Any = None, **_: Any) -> list[str]:
+        return super().add_texts([text.upper() for text in texts], metadatas)
 
 
 def plain(embeddings: Any) -> Plain:
@@ -112,12 +98,17 @@ def cleaned(embeddings: Any) -> Iterator[VectorStore]:
     closed.append("langchain")
 
 
+class _Full(Plain):
+    def add_texts(self, *_: Any, **__: Any) -> list[str]:
+        raise OSError("the disk is full")
+
+
 @contextmanager
-def cleaned_changing(embeddings: Any) -> Iterator[VectorStore]:
+def cleaned_full(embeddings: Any) -> Iterator[VectorStore]:
     try:
-        yield Changing(embeddings)
+        yield _Full(embeddings)
     finally:
-        closed.append("changing")
+        closed.append("full")
 
 
 def nonsense(embeddings: Any) -> Any:

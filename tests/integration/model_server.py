@@ -8,8 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from oprag.compare.providers.llama_server import LlamaServer, llama_parameters, start_llama_server
-from oprag.compare.providers.local_model import local_model_file
+from oprag.compare.providers.local_model import LlamaServer, llama_parameters, local_model_file, start_llama_server
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot

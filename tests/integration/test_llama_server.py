@@ -3,8 +3,7 @@
 import httpx
 import pytest
 
-from oprag.compare.providers.llama_server import llama_parameters, start_llama_server
-from oprag.compare.providers.local_model import local_model_file
+from oprag.compare.providers.local_model import llama_parameters, local_model_file, start_llama_server
 
 pytestmark = pytest.mark.integration
 

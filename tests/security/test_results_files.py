@@ -120,7 +120,7 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
     assert result.exit_code == 1
     assert "is corrupt (" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    for use in (Results.open, lambda path: ResultsFile(path).identities()):
+    for use in (Results.open, lambda path: ResultsFile(path).spent("small")):
         with pytest.raises(ResultsFileError) as raised:
             use(theirs)
         assert "\n" not in str(raised.value)

@@ -17,7 +17,7 @@ from oprag.cli.console import LateProgress, console, echo_json, print_status
 from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.compare.providers.provider_embedder import embedder_of
+from oprag.compare.providers.embedder import embedder_of
 from oprag.context import Context
 from oprag.embedding.embedder import DualEncoder
 from oprag.embedding.static import local_embedder

@@ -192,7 +192,7 @@ def make_plan(
         MissingExtraError: A package that the experiment needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        resolved = ResolvedExperiment.of(experiment, identities={} if file is None else file.identities())
+        resolved = ResolvedExperiment.of(experiment, planned=True)
         experiment = resolved.experiment
         if resolved.missing:
             return _counted(resolved)

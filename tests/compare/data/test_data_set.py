@@ -37,8 +37,8 @@ def refusal(questions, documents=None):
         ({"answers": "Ada"}, "its answers must be a list of strings, got 'Ada'"),
         ({"answers": ("Ada", 3)}, "its answers must be a list of strings"),
         ({"choices": "AB"}, "its choices must be a list of strings"),
-        ({"choices": ("a",) * 27}, "it must have at most 26 choices, one per letter, got 27"),
-        ({"choices": ("a",)}, "it must have at least two choices, or none, got ['a']"),
+        ({"choices": ("a",) * 27}, "it must have no choices, or from 2 to 26, one per letter, got 27"),
+        ({"choices": ("a",)}, "it must have no choices, or from 2 to 26, one per letter, got 1"),
         ({"right_choice": 2}, "right_choice is 2, but must be an index into its 2 choices"),
         ({"right_choice": -1}, "right_choice is -1, but must be an index into its 2 choices"),
         (

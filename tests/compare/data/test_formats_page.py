@@ -8,6 +8,7 @@ import pytest
 
 from oprag.compare import read_data
 from oprag.compare.data.formats import FORMATS
+from oprag.compare.data.read import format_options
 from tests.compare.data.writing import evidence_texts, write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "data_formats.md").read_text(encoding="utf-8")
@@ -39,11 +40,9 @@ def test_every_format_is_in_the_table():
 def test_every_option_is_in_the_table_with_its_default(name):
     options = ROWS[name].split(" | ")[-1]
     named = set(re.findall(r"`(\w+)(?:=|`(?: \(|$| \|))", options)) - {"docs", "tmp"}
-    parameters = list(inspect.signature(FORMATS[name].read).parameters.values())
-    assert named == {option.name for option in parameters[1:]}
-    for option in parameters[1:]:
-        if option.name != "documents":
-            assert f"`{option.name}={option.default!r}`".replace("'", '"') in options
+    assert named == set(format_options(name))
+    for option in list(inspect.signature(FORMATS[name].lines).parameters.values())[1:]:
+        assert f"`{option.name}={option.default!r}`".replace("'", '"') in options
 
 
 def test_every_field_of_our_own_format_is_on_the_page():

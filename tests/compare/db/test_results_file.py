@@ -140,7 +140,6 @@ def test_nothing_is_written_before_a_run(tmp_path):
         assert file.get(kind, [key]) == [None]
     assert file.done("small") == (set(), {})
     assert file.spent("small") == Spent()
-    assert file.identities() == {}
     assert not list(tmp_path.iterdir())
 
 

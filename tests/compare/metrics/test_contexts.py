@@ -1,4 +1,3 @@
-import math
 import random
 from itertools import combinations
 
@@ -131,7 +130,6 @@ def test_positions_may_be_anything_that_can_be_compared():
     ("context", "message"),
     [
         ([("book", 1), ("book", "one")], "positions of one source must be comparable, in 'book'"),
-        ([("book", math.nan), ("book", 1.0)], "got NaN in the source 'book'"),
         ([("book",)], "positions must be pairs"),
         ([3], "positions must be pairs"),
     ],

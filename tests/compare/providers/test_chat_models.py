@@ -15,8 +15,8 @@ def groq(monkeypatch):
     return provider.install(monkeypatch)
 
 
-def load(name, defaults=None, **settings):
-    return load_chat_model(name, settings, feature="A test", defaults=defaults)
+def load(name, **settings):
+    return load_chat_model(name, settings, feature="A test", timeout=7)
 
 
 def test_settings_reach_the_model(groq):
@@ -24,16 +24,15 @@ def test_settings_reach_the_model(groq):
     assert load("cranes", model_provider="groq", max_tokens=7).max_tokens == 7
 
 
-def test_defaults_stand_where_nothing_is_given_and_the_model_knows_them(groq):
-    defaults = {"temperature": 0.1, "max_tokens": 5, "unheard_of": 3}
-    model = load("groq:cranes", defaults, temperature=0.9)
-    assert (model.temperature, model.max_tokens) == (0.9, 5)
+def test_a_timeout_is_set_where_none_is_given():
+    assert load("openai:cranes", api_key="-").request_timeout == 7
+    assert load("openai:cranes", api_key="-", timeout=3).request_timeout == 3
 
 
 def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
-    with pytest.raises(OptionError, match=r"'groq:cranes' has no setting 'max_token'; did you mean 'max_tokens'\?"):
+    with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'max_token'; did you mean 'max_tokens'\?"):
         load("groq:cranes", max_token=3)
-    with pytest.raises(OptionError, match="its settings are the fields of ChatGroq"):
+    with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'zzz'; expected one of .*, max_tokens, "):
         load("groq:cranes", zzz=3)
 
 

@@ -181,7 +181,7 @@ def test_a_spec_goes_to_another_process():
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; from oprag.compare.providers.embedder import EmbedderSpec\n"
-        "EmbedderSpec('huggingface:a').spec_hash\n"
+        "EmbedderSpec('openai:a').open(planned=True)\n"
         "print([name for name in ('numpy', 'langchain_core', 'tokenizers') if name in sys.modules])"
     )
     assert run_python(code).strip() == "[]"

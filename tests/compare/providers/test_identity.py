@@ -6,6 +6,7 @@ from llama_index.core import PromptTemplate
 from pydantic import BaseModel, SecretStr
 
 from oprag.compare.providers.model import ModelSpec
+from tests.cli import provider
 from tests.compare.helpers import rows
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
 from tests.helpers import run_python
@@ -140,6 +141,30 @@ def test_functions_are_known_by_the_names_that_they_are_given():
 
 def echo(prompt):
     return prompt
+
+
+def test_models_by_name_are_known_by_their_settings_and_the_servers_of_their_provider(monkeypatch):
+    provider.install(monkeypatch)
+    for variable in ("GROQ_BASE_URL", "MISTRAL_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def named(use="groq:cranes", planned=True, **settings):
+        return ModelSpec(use, **settings).open(planned=planned).identity
+
+    first = named(temperature=0)
+    assert first.startswith("groq:cranes ")
+    # A plan counts the answers that a run would find.
+    assert named(planned=False, temperature=0) == first
+    assert named(temperature=0, api_key=SECRET, max_retries=9, timeout=3, max_tokens=None) == first
+    others = [named("groq:empty", temperature=0), named(temperature=1), named(temperature=0, base_url="http://a/")]
+    assert len({first, *others}) == 4
+    monkeypatch.setenv("GROQ_API_KEY", SECRET)
+    monkeypatch.setenv("MISTRAL_BASE_URL", "http://elsewhere/")
+    assert named(temperature=0) == first
+    monkeypatch.setenv("GROQ_BASE_URL", f"http://me:{SECRET}@elsewhere/")
+    elsewhere = named(temperature=0)
+    monkeypatch.setenv("GROQ_BASE_URL", "http://elsewhere/")
+    assert named(temperature=0) == elsewhere != first
 
 
 SCRIPT = """

@@ -146,7 +146,9 @@ class TestRefusals:
             ModelSpec("mistralai:large").open()
 
     def test_a_setting_that_the_model_does_not_know(self, groq):
-        with pytest.raises(ExperimentError, match=r"has no setting 'temprature'; did you mean 'temperature'\?"):
+        with pytest.raises(
+            ExperimentError, match=r"unknown setting of groq:cranes 'temprature'; did you mean 'temperature'\?"
+        ):
             ModelSpec("groq:cranes", temprature=0).open()
 
     def test_the_local_model_is_missing(self, monkeypatch):
@@ -225,7 +227,7 @@ def test_a_spec_goes_to_another_process(groq):
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; from oprag.compare.providers.model import ModelSpec; "
-        "ModelSpec('openai:gpt', temperature=0).spec_hash; "
+        "ModelSpec('openai:gpt', temperature=0).open(planned=True); "
         "print([name for name in ('numpy', 'langchain_core', 'llama_index') if name in sys.modules])"
     )
     assert run_python(code).strip() == "[]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -14,17 +13,20 @@ from oprag.errors import DataError, OptionError
 from oprag.masking import describe, listed
 from oprag.options import check_count
 
-__all__ = ["DataSet", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]
+__all__ = ["DataSet", "DocumentText", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
+DocumentText = str | Sequence[str]
+"""The text of a document, or its pages."""
 
-def whole_text(document: str | Sequence[str]) -> str:
+
+def whole_text(document: DocumentText) -> str:
     """The document as one text, with blank lines between pages."""
     return document if isinstance(document, str) else _BETWEEN_PAGES.join(document)
 
 
-def page_starts(document: str | Sequence[str]) -> list[int]:
+def page_starts(document: DocumentText) -> list[int]:
     """Start offset of each page in the whole text of a document."""
     starts = [0]
     for page in () if isinstance(document, str) else document[:-1]:
@@ -96,7 +98,7 @@ class DataSet:
     """
 
     name: str
-    documents: Mapping[str, str | Sequence[str]] = field(repr=False)
+    documents: Mapping[str, DocumentText] = field(repr=False)
     questions: Sequence[Question] = field(repr=False)
     files: Sequence[Path] = field(default=(), repr=False, compare=False)
     missing: str | None = field(default=None, repr=False)
@@ -139,12 +141,12 @@ def files_of(data: Mapping[str, DataSet]) -> list[Path]:
     return [path for data_set in data.values() for path in data_set.files]
 
 
-def problem_of(question: Question, documents: Mapping[str, str | Sequence[str]]) -> str | None:
+def problem_of(question: Question, documents: Mapping[str, DocumentText]) -> str | None:
     """First problem of a question about these documents; None if it is valid."""
-    return next(chain(_problems(question, documents), _misplaced(question, documents)), None)
+    return next(_problems(question, documents), None)
 
 
-def _problems(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
+def _problems(question: Question, documents: Mapping[str, DocumentText]) -> Iterator[str]:
     text: Any = question.text
     if not isinstance(text, str) or not text.strip():
         yield f"its text must not be empty, got {describe(text)}"
@@ -158,23 +160,24 @@ def _problems(question: Question, documents: Mapping[str, str | Sequence[str]]) 
         if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
             yield f"its {what} must be a list of strings, got {describe(texts)}"
     count, right = len(question.choices), question.right_choice
-    if count > len(ascii_uppercase):
-        yield f"it must have at most {len(ascii_uppercase)} choices, one per letter, got {count}"
-    if count == 1:
-        yield f"it must have at least two choices, or none, got {describe(list(question.choices))}"
+    if count == 1 or count > len(ascii_uppercase):
+        yield f"it must have no choices, or from 2 to {len(ascii_uppercase)}, one per letter, got {count}"
     if right is not None and not 0 <= right < count:
         yield f"right_choice is {right}, but must be an index into its {count} choices, counted from 0"
+    yield from _misplaced(question, documents)
 
 
-def _misplaced(question: Question, documents: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
+def _misplaced(question: Question, documents: Mapping[str, DocumentText]) -> Iterator[str]:
     for place, (document, start, end) in enumerate(question.evidence):
         if document not in question.documents:
             names = listed(question.documents)
             yield f"evidence[{place}] is in {describe(document)}, which is not a document of the question: {names}"
-        elif not 0 <= start < end <= _length(documents[document]):
+            continue
+        length = len(whole_text(documents[document]))
+        if not 0 <= start < end <= length:
             yield (
                 f"evidence[{place}] must be a non-empty span of the document {describe(document)}, which has "
-                f"{_length(documents[document]):,} characters, got {start} to {end}"
+                f"{length:,} characters, got {start} to {end}"
             )
 
 
@@ -182,15 +185,7 @@ def _problem_of_document(name: Any, document: Any) -> str | None:
     # Unpaired surrogates cannot be encoded.
     if not isinstance(name, str) or not name.strip() or name.encode(errors="replace").decode() != name:
         return f"{describe(name)} is not a valid document name; rename the document"
-    if isinstance(document, str) or (
-        isinstance(document, Sequence) and all(isinstance(page, str) for page in document)
-    ):
+    pages = [document] if isinstance(document, str) else document
+    if isinstance(pages, Sequence) and all(isinstance(page, str) for page in pages):
         return None
     return f"the document {describe(name)} must be a string, or a list of pages"
-
-
-def _length(document: str | Sequence[str]) -> int:
-    """Length of the whole text, computed without joining pages: some documents have millions of characters."""
-    if isinstance(document, str):
-        return len(document)
-    return sum(map(len, document)) + len(_BETWEEN_PAGES) * max(0, len(document) - 1)

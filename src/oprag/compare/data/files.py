@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -124,37 +123,19 @@ def is_within(folder: Path, path: Path) -> bool:
 def files_in(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
     """Files in a folder and its subfolders by relative path without `.gz`, sorted; hidden files are skipped."""
     found: dict[str, Path] = {}
-    for name in _names(folder):
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if (path.is_dir() and not path.is_symlink()) or f"/{name}".count("/."):
+            continue
         bare = without_gz(name)
         if not bare.lower().endswith(endings):
             raise InputFileError(
-                f"unexpected file {name} in the folder {folder}, which may only contain files with the extensions "
-                f"{', '.join(endings)} (optionally with .gz); move other files elsewhere",
+                f"unexpected file or link {name} in the folder {folder}, which may only contain files with the "
+                f"extensions {', '.join(endings)} (optionally with .gz); move others elsewhere",
                 str(folder),
-            )
-        if bare in found:
-            raise InputFileError(
-                f"{folder}: {describe(bare)} exists both compressed and uncompressed; remove one of them", str(folder)
             )
         found[bare] = file_inside(folder, name)
     if not found:
-        raise InputFileError(f"the folder {folder} has no files with the extensions {', '.join(endings)}", str(folder))
+        what = "has no files with the extensions " + ", ".join(endings) if folder.is_dir() else "is not a folder"
+        raise InputFileError(f"{folder} {what}", str(folder))
     return found
-
-
-def _names(folder: Path) -> list[str]:
-    def refuse(error: OSError) -> None:
-        raise InputFileError(f"cannot read the folder {folder}: {error.strerror}", str(folder)) from error
-
-    names = []
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        here = Path(place).relative_to(folder)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in folders:
-            if (folder / here / name).is_symlink():
-                raise InputFileError(
-                    f"{folder}: {(here / name).as_posix()!r} is a link to a folder; put the files themselves there",
-                    str(folder),
-                )
-        names += [(here / name).as_posix() for name in files if not name.startswith(".")]
-    return sorted(names)

@@ -12,7 +12,7 @@ from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.data.files import stem
-from oprag.compare.data.formats import FORMATS
+from oprag.compare.data.formats import FORMATS, read_questions
 from oprag.errors import InputFileError, OptionError
 from oprag.masking import describe
 from oprag.options import check_choice, check_count, check_names, check_text
@@ -27,8 +27,8 @@ def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual n
         OptionError: The format is unknown.
     """
     check_choice("format", format, FORMATS)
-    _, *options = inspect.signature(FORMATS[format].read).parameters
-    return tuple(options)
+    _, *options = inspect.signature(FORMATS[format].lines).parameters
+    return (*options, *(["documents"] if FORMATS[format].documents else []))
 
 
 def read_data(
@@ -79,9 +79,7 @@ def read_data(
             raise InputFileError(missing, str(place))
         placeholders = tuple(Question(id=str(number), text=str(number), documents=()) for number in range(size))
         return DataSet(name=name or _name(place), documents={}, questions=placeholders, missing=missing)
-    if place.is_dir() and not FORMATS[format].folder:
-        raise InputFileError(f"{place} is a folder; the format {format!r} requires a file of questions", str(place))
-    FORMATS[format].read(builder, **options)
+    read_questions(builder, format, **options)
     return builder.data_set(name or _name(place))
 
 

@@ -1,25 +1,22 @@
-"""Records of JSON, JSON Lines and CSV files with their locations, and their fields, each validated when it is read."""
+"""Records of JSON, JSON Lines and CSV files, with their locations."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+import io
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.files import lines, read_bytes, stem, without_gz
 from oprag.compare.validation import message_of
-from oprag.files.limits import MEGABYTE, limit
-from oprag.masking import describe, listed
+from oprag.masking import describe
 
 __all__ = ["Record", "Row", "csv_records", "json_lines", "json_records"]
-
-_REQUIRED: Any = object()
 
 
 class Record(NamedTuple):
@@ -30,39 +27,25 @@ class Record(NamedTuple):
     fields: Mapping[str, Any]
 
 
-class Row:
-    """The fields of a record, each validated when it is read."""
+class Row(BaseModel, extra="allow"):
+    """The fields of a record that its format knows."""
 
-    def __init__(self, fields: Any) -> None:
-        if not isinstance(fields, Mapping):
-            raise RecordError(f"must be a mapping, got {describe(fields)}")
-        self._fields = fields
-        self._read: set[str] = set()
+    @classmethod
+    def of(cls, fields: Any) -> Self:
+        """Validate the fields of a record.
 
-    def get(self, kind: Any, *names: str, default: Any = _REQUIRED) -> Any:
-        """The value of a field, of a type known to pydantic; null counts as missing only if the default is None."""
-        self._read.update(names)
-        given = [name for name in names if name in self._fields]
-        if len(given) > 1:
-            raise RecordError(f"must have only one of the fields {' and '.join(map(repr, given))}, got both")
-        if not given and default is _REQUIRED:
-            raise RecordError(f"{names[0]} is missing; the fields are {listed(self._fields)}")
-        if not given or (default is None and self._fields[given[0]] is None):
-            return default
+        Raises:
+            RecordError: A field is missing or invalid.
+        """
         try:
-            return _adapter(kind).validate_python(self._fields[given[0]])
+            return cls.model_validate(fields)
         except ValidationError as error:
-            raise RecordError(message_of(error, given[0])) from None
+            raise RecordError(message_of(error)) from None
 
     @property
-    def about(self) -> dict[str, Any]:
-        """Fields that were not read."""
-        return {name: value for name, value in self._fields.items() if name not in self._read}
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    def about(self) -> Mapping[str, Any]:
+        """The other fields of the record."""
+        return self.model_extra or {}
 
 
 def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
@@ -105,25 +88,26 @@ def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False)
 
 def csv_records(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
     """Yield one record per row of a CSV file; its fields are the columns of the header, in lower case."""
-    rows = csv.reader((_decoded(line).replace("\r\n", "\n") for line in lines(builder.reads(path))), strict=True)
+    data = b"".join(lines(builder.reads(path)))
     columns: list[str] = []
     first = 1
-    # A CSV cell may contain a whole book.
-    before = csv.field_size_limit(min(limit("line_megabytes") * MEGABYTE, 2**31 - 1))
-    try:
-        for cells in rows:
-            place, name = f"{path}, line {first}", f"{stem(path)}-{first}"
-            if columns and not _is_blank(cells):
+    with builder.at(str(path)):
+        rows = csv.reader(io.StringIO(_decoded(data).replace("\r\n", "\n")), strict=True)
+        try:
+            for cells in rows:
+                place, name = f"{path}, line {first}", f"{stem(path)}-{first}"
+                first = rows.line_num + 1
+                if not any(map(str.strip, cells)):
+                    continue
+                if not columns:
+                    columns = [" ".join(cell.split()).lower() for cell in cells]
+                    continue
                 with builder.at(place):
-                    yield Record(place, name, _by_column(columns, cells))
-            elif not _is_blank(cells):
-                columns = _header(cells)
-            first = rows.line_num + 1
-    except (csv.Error, RecordError) as error:
-        with builder.at(f"{path}, line {first}"):
-            raise RecordError(f"invalid CSV: {error}" if isinstance(error, csv.Error) else str(error)) from error
-    finally:
-        csv.field_size_limit(before)
+                    if len(cells) != len(columns):
+                        raise RecordError(f"must have {len(columns)} cells, as many as the header, got {len(cells)}")
+                    yield Record(place, name, dict(zip(columns, cells, strict=True)))
+        except csv.Error as error:
+            raise RecordError(f"invalid CSV after line {first - 1}: {error}") from error
 
 
 def _json_value(text: str, with_nan: bool) -> Any:  # noqa: FBT001
@@ -150,20 +134,3 @@ def _decoded(data: bytes) -> str:
             f"is not UTF-8 text: byte {error.start:,} is 0x{error.object[error.start]:02x}; convert the file first, "
             "for example with iconv -f latin1 -t utf-8"
         ) from error
-
-
-def _is_blank(cells: Sequence[str]) -> bool:
-    return not any(map(str.strip, cells))
-
-
-def _header(cells: Sequence[str]) -> list[str]:
-    columns = [" ".join(cell.split()).lower() for cell in cells]
-    if twice := [name for name in columns if name and columns.count(name) > 1]:
-        raise RecordError(f"the column {twice[0]!r} appears {len(twice)} times; keep one")
-    return columns
-
-
-def _by_column(columns: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    if len(cells) != len(columns):
-        raise RecordError(f"must have {len(columns)} cells, as many as the header, got {len(cells)}")
-    return dict(zip(columns, cells, strict=True))

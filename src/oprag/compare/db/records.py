@@ -192,7 +192,6 @@ class Described(TypedDict, total=False):
     data: dict[str, Count]
     models: dict[str, str]
     embedders: dict[str, str]
-    identities: dict[str, str]
     metrics: list[str]
     score_embedder: str | None
     count_tokens: str

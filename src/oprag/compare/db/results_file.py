@@ -12,7 +12,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from pydantic import Json
 
 from oprag.compare.db.cache import Record
 from oprag.compare.db.reader import spending_of
@@ -20,7 +19,6 @@ from oprag.compare.db.records import (
     TABLES,
     AnswerRecord,
     CellRecord,
-    Described,
     Done,
     FailedCall,
     IndexRecord,
@@ -165,11 +163,6 @@ class ResultsFile:
             return Spent()
         with self._database.reading() as connection:
             return reduce(Spent.plus, spending_of(connection, experiment).values(), Spent())
-
-    def identities(self) -> dict[str, str]:
-        """Identity of each model and embedder that was opened in any run, by the hash of its specification."""
-        rows = self._rows(tuple[Json[Described]], "SELECT described FROM experiments ORDER BY rowid")
-        return {spec: identity for (described,) in rows for spec, identity in described.get("identities", {}).items()}
 
     def _rows(self, kind: Any, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """Rows of a query; empty if the file is missing."""

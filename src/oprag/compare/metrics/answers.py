@@ -132,9 +132,6 @@ def normalized_words(text: str) -> list[str]:
     return _ARTICLES.sub(" ", plain).split()
 
 
-_BLOCK = 8_192  # tokens
-
-
 def rouge_l(prediction: str, answers: Sequence[str]) -> float:
     """F-measure of the longest common subsequence of a prediction and its best-matching gold answer.
 
@@ -183,26 +180,17 @@ def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
 
     The package fills a table of all pairs in Python, which takes 4 seconds for 4,000 tokens each. Here an integer
     represents a row of that table, with a 0 bit where the length increases (Hyyrö 2004, "Bit-parallel LCS-length
-    computation revisited"). Columns are processed in blocks to limit memory; carries of additions pass to the next
-    block.
+    computation revisited").
     """
     short, long = sorted((first, second), key=len)
-    carries = bytearray(len(long))
-    length = 0
-    for start in range(0, len(short), _BLOCK):
-        block = short[start : start + _BLOCK]
-        places: dict[str, int] = {}
-        for place, token in enumerate(block):
-            places[token] = places.get(token, 0) | 1 << place
-        row = full = (1 << len(block)) - 1
-        for index, token in enumerate(long):
-            match = row & places.get(token, 0)
-            if match or carries[index]:
-                total = row + match + carries[index]
-                carries[index] = total > full
-                row = total & full | row - match
-        length += len(block) - row.bit_count()
-    return length
+    places: dict[str, int] = {}
+    for place, token in enumerate(short):
+        places[token] = places.get(token, 0) | 1 << place
+    row = full = (1 << len(short)) - 1
+    for token in long:
+        match = row & places.get(token, 0)
+        row = (row + match | row - match) & full
+    return len(short) - row.bit_count()
 
 
 @cache

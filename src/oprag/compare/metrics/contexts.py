@@ -168,7 +168,7 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
         A value from 0 to 1; None if no source has two chunks with different positions.
 
     Raises:
-        OptionError: An entry is not a pair, or positions of one source are not comparable or are NaN.
+        OptionError: An entry is not a pair, or positions of one source are not comparable.
 
     Example:
         >>> inverted_pairs([("book", 7), ("letter", 1), ("book", 2), ("book", 9)])
@@ -184,18 +184,15 @@ def inverted_pairs(positions: Sequence[tuple[str, Any]]) -> float | None:
             of_source[source].append(position)
     inverted = pairs = 0
     for source, order in of_source.items():
-        try:
-            if any(position != position for position in order):  # noqa: PLR0124 (NaN differs from itself)
-                raise OptionError(f"positions must be comparable, got NaN in the source {describe(source)}", order)
-            in_sequence: list[Any] = []
-            for position in order:
+        in_sequence: list[Any] = []
+        for position in order:
+            try:
                 low, high = bisect_left(in_sequence, position), bisect_right(in_sequence, position)
-                pairs += len(in_sequence) - (high - low)
-                inverted += len(in_sequence) - high
-                # Insertion moves memory, which is negligible for the length of a context.
-                in_sequence.insert(high, position)
-        except TypeError as error:
-            raise OptionError(
-                f"positions of one source must be comparable, in {describe(source)}: {error}", order
-            ) from error
+            except TypeError as error:
+                message = f"positions of one source must be comparable, in {describe(source)}: {error}"
+                raise OptionError(message, order) from error
+            pairs += len(in_sequence) - (high - low)
+            inverted += len(in_sequence) - high
+            # Insertion moves memory, which is negligible for the length of a context.
+            in_sequence.insert(high, position)
     return inverted / pairs if pairs else None

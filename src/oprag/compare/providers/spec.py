@@ -84,14 +84,6 @@ class ProviderSpec(StrictModel, extra="allow"):
         # Ollama runs models on this machine, except its cloud models.
         return kind not in ("ollama", "huggingface") or model.endswith("cloud")
 
-    @property
-    def spec_hash(self) -> str:
-        """A hash of the specification; empty for "local" and for an object."""
-        return "" if not isinstance(self.use, str) or self.use == LOCAL else self._hash()
-
-    def _hash(self) -> str:
-        raise NotImplementedError
-
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         # Without the settings, which may contain secrets.
         return ((name, getattr(self, name)) for name in type(self).model_fields)

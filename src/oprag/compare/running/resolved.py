@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from oprag.compare.controls import PIPELINE, kind_of
@@ -53,29 +53,25 @@ class ResolvedExperiment:
 
     Args:
         experiment: The experiment.
-        identities: For a plan, which does not load models or need keys: the identities of models and embedders in
-            earlier runs, by hash of the specification. A model without one gets the hash as its identity, since the
-            results file cannot contain any of its replies.
+        planned: Whether it is for a plan, which does not load models given by name, so that it needs no keys.
 
     Raises:
         OptionError: `experiment` is not an `Experiment`.
     """
 
-    def __init__(self, experiment: Experiment, *, identities: Mapping[str, str] | None = None) -> None:
+    def __init__(self, experiment: Experiment, *, planned: bool = False) -> None:
         given: Any = experiment
         if not isinstance(given, Experiment):
             raise OptionError(
                 f"experiment must be an Experiment, such as from Experiment.from_file(), got {describe(given)}", given
             )
         self.experiment = experiment
-        self._known = identities
+        self._planned = planned
 
     @classmethod
-    def of(
-        cls, given: Experiment | ResolvedExperiment, identities: Mapping[str, str] | None = None
-    ) -> ResolvedExperiment:
+    def of(cls, given: Experiment | ResolvedExperiment, *, planned: bool = False) -> ResolvedExperiment:
         """Resolve an experiment, unless it is already resolved."""
-        return given if isinstance(given, ResolvedExperiment) else cls(given, identities=identities)
+        return given if isinstance(given, ResolvedExperiment) else cls(given, planned=planned)
 
     def replace(self, **parts: Any) -> Self:
         """Make a copy with other models or embedders."""
@@ -123,25 +119,18 @@ class ResolvedExperiment:
         return self.experiment.models[name]
 
     @staticmethod
-    def opened(name: str, source: ModelSpec | Pipeline) -> Model:
+    def opened(name: str, source: ModelSpec | Pipeline, *, planned: bool = False) -> Model:
         """Open a model."""
         if isinstance(source, Pipeline):
             return Model(f"{name} version {source.version}", source.complete)
-        model: Model = _opened("model", name, source.open)
+        model: Model = _opened("model", name, partial(source.open, planned=planned))
         return model
 
     def _open_model(self, name: str) -> Model:
-        source = self.source_of(name)
-        if self._known is not None and isinstance(source, ModelSpec):
-            spec_hash = _opened("model", name, lambda: source.spec_hash)
-            if spec_hash:
-                return source.unopened(self._known.get(spec_hash, spec_hash))
-        return self.opened(name, source)
+        return self.opened(name, self.source_of(name), planned=self._planned)
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        if self._known is not None and spec.paid is not False and _opened(what, name, lambda: spec.may_cost):
-            return spec.unopened(self._known.get(spec.spec_hash, spec.spec_hash))
-        embedder: ExperimentEmbedder = _opened(what, name, spec.open)
+        embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, planned=self._planned))
         return embedder
 
     @cached_property
@@ -250,23 +239,12 @@ class ResolvedExperiment:
             "data": {name: len(data_set.questions) for name, data_set in experiment.data.items()},
             "models": {name: model.identity for name, model in self.models.items()},
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
-            "identities": {spec_hash: identity for spec_hash, identity in self._identities() if spec_hash},
             "metrics": list(experiment.metric_names),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": counter_of(experiment.count_tokens).name,
             "limits": experiment.limits.model_dump(),
             "prices": {name: price.model_dump() for name, price in experiment.prices.items()},
         }
-
-    def _identities(self) -> Iterator[tuple[str, str]]:
-        """The hash and identity of each model and embedder, so that a later plan does not need to open them."""
-        experiment = self.experiment
-        for name, model in self.models.items():
-            if name in experiment.models:
-                yield experiment.models[name].spec_hash, model.identity
-        yield from ((experiment.embedders[name].spec_hash, embedder.name) for name, embedder in self.embedders.items())
-        if self.score_embedder is not None:
-            yield experiment.score_embedder.spec_hash, self.score_embedder.name
 
     @cached_property
     def _common(self) -> dict[str, Any]:

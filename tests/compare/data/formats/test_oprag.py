@@ -101,20 +101,18 @@ def test_twenty_six_choices_have_a_letter_each(tmp_path):
         ({"answers": [""]}, "answers[0] must not be empty"),
         ({"answer": None}, "answer[0] must be a string, got None"),
         ({"answer": 9}, "answer[0] must be a string, got 9"),
-        ({"answer": "nine", "answers": ["9"]}, "one of the fields 'answers' and 'answer', got both"),
-        ({"choices": ["one"]}, "at least two choices"),
+        ({"choices": ["one"]}, "no choices, or from 2 to 26"),
         ({"choices": ["one", 2]}, "choices[1] must be a string, got 2"),
-        ({"choices": [str(number) for number in range(27)]}, "at most 26 choices, one per letter, got 27"),
-        ({"right_choice": 0}, "'choices' is missing; add it"),
-        ({"choices": ["one", "nine"], "right_choice": 2}, "an index from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": -1}, "an index from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": True}, "an index from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": 1.0}, "an index from 0 to 1"),
-        ({"choices": ["one", "nine"], "right_choice": "C"}, "text of one of the choices ['one', 'nine'], got 'C'"),
-        ({"choices": ["one", "nine"], "right_choice": "two"}, "text of one of the choices ['one', 'nine'], got 'two'"),
-        ({"choices": ["B", "A"], "right_choice": "A"}, "matches several choices; give its index"),
-        ({"choices": ["x", "x"], "right_choice": "x"}, "matches several choices; give its index"),
-        ({"choices": ["x", "y"], "right_choice": 0, "answer_index": 0}, "'right_choice' and 'answer_index', got both"),
+        ({"choices": [str(number) for number in range(27)]}, "one per letter, got 27"),
+        ({"right_choice": 0}, "exactly one of the choices [], got 0"),
+        ({"choices": ["one", "nine"], "right_choice": 2}, "the index (from 0), the letter or the text of"),
+        ({"choices": ["one", "nine"], "right_choice": -1}, "the index (from 0), the letter or the text of"),
+        ({"choices": ["one", "nine"], "right_choice": True}, "the index (from 0), the letter or the text of"),
+        ({"choices": ["one", "nine"], "right_choice": 1.0}, "the index (from 0), the letter or the text of"),
+        ({"choices": ["one", "nine"], "right_choice": "C"}, "exactly one of the choices ['one', 'nine'], got 'C'"),
+        ({"choices": ["one", "nine"], "right_choice": "two"}, "got 'two'"),
+        ({"choices": ["B", "A"], "right_choice": "A"}, "text of exactly one of the choices"),
+        ({"choices": ["x", "x"], "right_choice": "x"}, "text of exactly one of the choices"),
         ({"id": True}, "id must be a string, got True"),
         ({"id": 1.5}, "id must be a string, got 1.5"),
         ({"id": ""}, "id must not be empty"),
@@ -268,7 +266,7 @@ def test_a_damaged_file_is_told_for_every_question_that_names_it(tmp_path):
     write(tmp_path / "a.txt", b"\xff")
     message = refused(write_lines(tmp_path / "q.jsonl", *[{"question": "Where?", "path": "a.txt"}] * 7))
     assert message.count("a.txt is not UTF-8 text") == 5
-    assert message.endswith("and 2 more")
+    assert message.endswith("and more")
 
 
 def test_a_folder_that_is_reached_by_a_link_is_the_users_own_choice(tmp_path):
@@ -361,7 +359,7 @@ def test_a_document_that_no_question_names_is_not_read(tmp_path):
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
     assert read_data(path, documents=tmp_path / "books").documents == {"a.txt": HARBOUR}
     message = refused(write_lines(path, {"question": "Who?", "document": "*"}), documents=tmp_path / "books")
-    assert message.startswith(f"{tmp_path / 'books'}: ")
+    assert message.startswith(f"{path}, line 1: ")
     assert "b.txt is not UTF-8 text" in message
 
 
@@ -369,7 +367,6 @@ def test_a_document_that_no_question_names_is_not_read(tmp_path):
     ("document", "words"),
     [
         ("ones", "document 'ones' not found in"),
-        ("ones", "did you mean 'one'?"),
         ("zebra", "available documents: one, 2, three"),
         (["one", 2.5], "document[1] must be a string, got 2.5"),
         ([], "document must contain at least 1"),
@@ -383,7 +380,7 @@ def test_documents_that_are_not_there(tmp_path, document, words):
 
 def test_without_documents_a_name_leads_nowhere(tmp_path):
     message = refused(write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"}))
-    assert "document is 'one', but there are no documents to look it up in; pass documents=" in message
+    assert "document is ['one'], but there are no documents to look it up in; pass documents=" in message
 
 
 def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
@@ -430,7 +427,7 @@ def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, othe
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("notes.csv", "unexpected file notes.csv"), ("image.png", "unexpected file image.png")],
+    [("notes.csv", "unexpected file or link notes.csv"), ("image.png", "unexpected file or link image.png")],
 )
 def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
     write(tmp_path / "books" / "a.txt", HARBOUR)
@@ -452,19 +449,13 @@ def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
         read_data(path, documents=books)
     (books / "a.txt").unlink()
     (books / "sub").symlink_to(tmp_path)
-    with pytest.raises(InputFileError, match="'sub' is a link to a folder"):
-        read_data(path, documents=books)
-    (books / "sub").unlink()
-    write(books / "a.txt", "x")
-    compressed(write(books / "a.txt", "x"))
-    write(books / "a.txt", "y")
-    with pytest.raises(InputFileError, match="exists both compressed and uncompressed"):
+    with pytest.raises(InputFileError, match="unexpected file or link sub"):
         read_data(path, documents=books)
 
 
 def test_documents_that_cannot_be_opened(tmp_path):
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
-    with pytest.raises(InputFileError, match=r"cannot read .*missing"):
+    with pytest.raises(InputFileError, match="missing is not a folder"):
         read_data(path, documents=tmp_path / "missing")
     with pytest.raises(InputFileError, match=r"questions\.jsonl is missing in the folder"):
         read_data(tmp_path)
@@ -476,31 +467,6 @@ def test_a_file_without_permission(tmp_path):
     path.chmod(0)
     with pytest.raises(InputFileError, match="Permission denied"):
         read_data(path)
-
-
-@pytest.mark.parametrize(
-    ("records", "meant"),
-    [
-        ([row(anwsers=["nine"])], {"anwsers": "answers"}),
-        ([row(gold_answer="nine", category="numbers")], {}),
-        ([row(evidnce=None), row(difficulty=3)], {"evidnce": "evidence"}),
-        # What some record has is known, whatever it is called there.
-        ([row(answer="nine", answer_type="number"), row(answers=[])], {}),
-        ([row(ANSWER="nine")], {"ANSWER": "answer"}),
-        ([row(choices=["one", "nine"], rightchoice=1)], {"rightchoice": "right_choice"}),
-        ([row(choices=["one", "nine"], answer_idx=1)], {"answer_idx": "answer_index"}),
-        # Names of data sets that mean what they say.
-        ([row(answer="nine", qid=1, _id=2, idx=3)], {}),
-        ([row(answer="nine", answer_id=1, answer_text="nine")], {}),
-        ([row(answer="nine", evidence_type="text", evidence_ids=[1])], {}),
-    ],
-)
-def test_probable_misspellings_of_gold_fields_are_told_once(records, meant, tmp_path, recwarn):
-    read_data(write_lines(tmp_path / "q.jsonl", *records))
-    warned = [str(one.message) for one in recwarn]
-    assert len(warned) == len(meant)
-    for message, (name, known) in zip(warned, meant.items(), strict=True):
-        assert f"unknown field {name!r}; did you mean {known!r}?" in message
 
 
 def test_a_file_that_is_the_document_of_all_questions(tmp_path):
