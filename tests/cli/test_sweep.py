@@ -57,7 +57,7 @@ def test_all_prints_the_other_tables_too(folder):
     result = sweep(*LEDGERS, "--budgets", "60,150", "--orders", "source,rank", "--model", MODEL, "--all")
     assert result.exit_code == 0, result.output
     assert "Mean usage per answer" in result.stdout
-    assert "order: each value minus source" in result.stdout
+    assert "Differences between settings, lowest p first" in result.stdout
 
 
 def test_without_a_model_the_contexts_are_scored(folder):

@@ -307,15 +307,6 @@ def test_answers_have_the_fields_of_their_questions(tmp_path):
     assert [row["k"] for row in run.where(kind="b").answers()] == [1, 2]
 
 
-def test_values_that_are_several_keys_are_values(tmp_path):
-    grid = {"method": "context_only", "k": 2, "chunk_size": 32, "source_key": [("a", "b"), "source"]}
-    run = compare(experiment(None, grid=grid), tmp_path / "r.db")
-    assert run["source_key"] == [("a", "b"), "source"]
-    assert len(run.where(source_key=[("a", "b")])) == 1
-    run.to_csv(tmp_path / "s.csv")
-    assert [row["source_key"] for row in read_csv(tmp_path / "s.csv")] == ['["a", "b"]', "source"]
-
-
 def test_the_pareto_front_is_that_of_the_rows():
     cells = [
         made({"a": score, "b": score + 0.1}, tokens=tokens, k=tokens)

@@ -223,7 +223,7 @@ def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, 
     chosen = swept.deployed()
     assert chosen.values["order"] == "source"
     assert 150 <= chosen.values["token_budget"] <= 300
-    write_profile(swept.profile(), tmp_path / "oprag.toml")
+    write_profile(swept.deployed().profile(), tmp_path / "oprag.toml")
     profile = read_profile(tmp_path / "oprag.toml")
     options = profile.as_context_options()
     assert (options.order, options.token_budget, options.k) == (

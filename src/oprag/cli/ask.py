@@ -17,9 +17,8 @@ from oprag.cli.console import LateProgress, console, echo_json, print_status
 from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.compare.providers.embedder import embedder_of
 from oprag.context import Context
-from oprag.embedding.embedder import DualEncoder
+from oprag.embedding.embedder import DualEncoder, Embedder
 from oprag.embedding.static import local_embedder
 from oprag.errors import InputFileError, OptionError
 from oprag.files.pdf import is_pdf, pdf_pages
@@ -173,7 +172,7 @@ def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) ->
     with LateProgress("chunks embedded") as progress:
         return DocumentIndex.from_texts(
             sources,
-            None if indexing.search == "bm25" else embedder_of(indexing.embeddings),
+            None if indexing.search == "bm25" else _embedder(indexing.embeddings),
             local_embedder().tokenizer,
             splitter=indexing.splitter,
             chunk_size=indexing.chunk_size,
@@ -182,12 +181,19 @@ def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) ->
         )
 
 
+def _embedder(name: str) -> Embedder:
+    # Loads pydantic, which the help of the commands does not need.
+    from oprag.compare.providers.embedder import embedder_of
+
+    return embedder_of(name)
+
+
 def _embeddings(name: str) -> DualEncoder:
     """An embedder that is loaded when it first embeds something."""
     return DualEncoder(
         name,
-        lambda texts: embedder_of(name).embed_questions(texts),
-        lambda texts: embedder_of(name).embed_documents(texts),
+        lambda texts: _embedder(name).embed_questions(texts),
+        lambda texts: _embedder(name).embed_documents(texts),
     )
 
 

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from oprag.cli.experiments import read_experiment
 
+from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec

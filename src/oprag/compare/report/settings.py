@@ -38,7 +38,7 @@ def section(results: Results, metric: str | None, axis: str = "order") -> Sectio
     others = [name for name in results.metrics if name != metric]
     for start in range(0, len(others), _METRICS):
         some = others[start : start + _METRICS]
-        columns = {name: [_score(one, name) for one in settings] for name in some}
+        columns = {name: _scores(settings, name) for name in some}
         parts.append(_table(results, f"{listed(some)}, with 95 % intervals", settings, columns))
     columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
     for name in _USAGE:
@@ -52,7 +52,7 @@ def section(results: Results, metric: str | None, axis: str = "order") -> Sectio
 
 
 def _main(results: Results, settings: Sequence[SettingSummary], metric: str, first_axis: str) -> Table:
-    columns = {metric: [_score(one, metric) for one in settings]}
+    columns = {metric: _scores(settings, metric)}
     caption = f"{metric} with 95 % interval, highest first"
     # Differences along the first axis in which settings have exactly one baseline, `first_axis` if possible.
     for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != first_axis):
@@ -76,11 +76,19 @@ def _difference(one: SettingDifference | None) -> str:
     return "equal" if one.difference.tied else difference_text(one.difference)
 
 
-def _score(setting: SettingSummary, metric: str) -> str:
-    """A mean with its interval, and the number of questions if some answers have no score."""
-    summary = setting.scores.get(metric)
-    n = f" (n = {summary.n:,})" if summary is not None and setting.lacks(metric) else ""
-    return f"{interval(summary)}{n}"
+def _scores(settings: Sequence[SettingSummary], metric: str) -> list[str]:
+    """Means with intervals, and the number of questions if other settings of the data set have more."""
+    summaries = [one.scores.get(metric) for one in settings]
+    most: dict[str, int] = {}
+    for one, summary in zip(settings, summaries, strict=True):
+        if summary is not None:
+            most[one.values["data"]] = max(most.get(one.values["data"], 0), summary.n)
+    return [
+        f"{interval(summary)} (n = {summary.n:,})"
+        if summary is not None and (summary.n < most[one.values["data"]] or one.lacks(metric))
+        else interval(summary)
+        for one, summary in zip(settings, summaries, strict=True)
+    ]
 
 
 def _table(
