@@ -241,7 +241,10 @@ def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reade
                 "Compared with source order without continuity, question by question (negative: the baseline is "
                 "better); p by Holm's correction for all comparisons of the table:",
                 ["set", "k", "setting", "difference", "p"],
-                [[*where, one.describe(), p_value(p)] for (where, one), p in zip(compared, corrected, strict=True)],
+                [
+                    [*where, f"{one}, n = {one.n:,}", p_value(p)]
+                    for (where, one), p in zip(compared, corrected, strict=True)
+                ],
             ),
         ],
         notes=[f"{shown} of {len(compared)} differences have a corrected p < 0.05."],

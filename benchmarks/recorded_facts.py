@@ -129,7 +129,7 @@ class Place:
         """Yield rows, answers, exports, and the conclusions about some metrics."""
         yield self.fact("columns", list(results.columns))
         yield self.fact("metrics", list(results.metrics))
-        for row in results:
+        for row in results.rows:
             for column, value in row.items():
                 yield self.fact(f"row: {column}", value, row)
         for row in results.answers():
@@ -157,15 +157,16 @@ class Place:
                 yield self.fact(f"{table}: {column}", value, row, str(row.get("question_id", "")))
 
     def judged(self, results: Results, metric: str) -> Iterator[Fact]:
-        """Yield the conclusions about a metric: differences, the best setting, sweet spots and fronts."""
+        """Yield the conclusions about a metric: differences, the best setting and sweet spots."""
         whole = Results.open(results.path, results.experiment)
         for axis in results.axes:
             for one in whole.differences(axis, [metric]):
                 setting = self.told(one.setting.values)
-                beside = f"{axis}={one.baseline_value} {self.told(one.baseline_alone)}".rstrip()
+                alone = {name: value for name, value in one.baseline.values.items() if name not in one.setting.values}
+                beside = f"{axis}={one.baseline.values[axis]} {self.told(alone)}".rstrip()
                 yield from self._judgment(f"difference in {metric} from {beside}", one, setting)
         if metric not in NOT_BETTER:
-            for data in dict.fromkeys(row["data"] for row in results if row[metric] is not None):
+            for data in dict.fromkeys(row["data"] for row in results.rows if row[metric] is not None):
                 yield from self._best(results.where(data=data), metric, f"best {metric} of {data}")
             for axis in sorted({"k", "token_budget", "similarity_threshold"} & set(results.axes)):
                 yield from self._curves(results, metric, axis)
@@ -180,18 +181,13 @@ class Place:
         yield self.fact(f"{what}: figures", _figures(best.describe()))
         for other in best.others:
             yield from self._judgment(f"{what}: above", other, self.told(other.baseline.values))
-        for cost in ("context_tokens", "tokens", "calls"):
-            if any(row[metric] is not None and row[cost] is not None for row in results):
-                yield self.fact(
-                    f"{what}: front of {cost}", [self.told(row) for row in results.pareto(metric, cost=cost)]
-                )
 
     def _curves(self, results: Results, metric: str, axis: str) -> Iterator[Fact]:
         for spot in results.curves(axis, metric):
             what, curve = f"curve of {metric} over {axis}", self.told(spot.values)
-            yield self.fact(f"{what}: best", spot.sweet_spot and spot.sweet_spot.value, curve)
-            yield self.fact(f"{what}: contenders", [point.value for point in spot.contenders], curve)
-            yield self.fact(f"{what}: highest", spot.highest.value, curve)
+            yield self.fact(f"{what}: best", spot.sweet_spot and spot.sweet_spot.values[axis], curve)
+            yield self.fact(f"{what}: contenders", [point.values[axis] for point in spot.contenders], curve)
+            yield self.fact(f"{what}: highest", spot.setting.values[axis], curve)
             yield self.fact(f"{what}: figures", _figures(spot.describe()), curve)
 
     def _judgment(self, what: str, one: Any, setting: str) -> Iterator[Fact]:

@@ -22,5 +22,5 @@ experiment = Experiment(
     metrics=["evidence_coverage", "inverted_pairs"],
 )
 results = compare(experiment, "results.db")
-for row in results:
+for row in results.rows:
     print(row["order"], row["k"], *(f"{metric}={row[metric]:.3f}" for metric in results.metrics))

@@ -61,7 +61,7 @@ def test_what_became_worse_is_exit_code_1(tmp_path):
     bad = answered_by(tmp_path / "now", "bad")
     result = compare(bad, "--against", old, "--metric", "token_f1")
     assert result.exit_code == 1, result.output
-    assert f"since {old}: worse" in " ".join(result.stderr.split())
+    assert f"since {old}, n = 20: worse" in " ".join(result.stderr.split())
     result = compare(bad, "--against", tmp_path / "none.db")
     assert result.exit_code == 2
     assert "file not found" in result.stderr

@@ -54,9 +54,9 @@ def test_it_is_one_setting_beside_ours_with_the_same_pairs(tmp_path):
     results = compare(both, tmp_path / "r.db")
     assert results.run is not None
     assert results.run.complete, text_of(results.run)
-    assert len(results) == 4 + 1
+    assert len(results.rows) == 4 + 1
     assert sorted(said) == sorted(question.text for question in DATA.questions)
-    row = results[-1]
+    row = results.rows[-1]
     assert row["method"] == "pipeline:mine"
     assert (row["order"], row["k"], row["model"], row["tokens"], row["calls"]) == (None,) * 5
     assert row["token_f1_n"] == len(DATA.questions)
@@ -111,7 +111,7 @@ def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
         ]
 
     found = asked(mine).replace(metrics=["token_f1", "evidence_coverage", "recall", "inverted_pairs"])
-    row = compare(found, tmp_path / "r.db")[0]
+    row = compare(found, tmp_path / "r.db").rows[0]
     # Only the questions about the first book have their evidence there.
     assert 0 < row["evidence_coverage"] < 1
     assert row["context_tokens"] > 0
@@ -122,7 +122,7 @@ def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
 
 
 def test_without_chunks_contexts_have_no_scores(tmp_path):
-    row = compare(asked(lambda _: "x").replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db")[0]
+    row = compare(asked(lambda _: "x").replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db").rows[0]
     assert "evidence_coverage" not in row
     assert row.get("context_tokens") is None
 
@@ -162,10 +162,10 @@ def test_a_runnable_is_invoked_and_its_tokens_are_those_of_its_calls(tmp_path):
         )
         return twice | RunnableLambda(lambda message: message.content)
 
-    row = compare(asked(chain(usage), max_concurrency=1), tmp_path / "r.db")[0]
+    row = compare(asked(chain(usage), max_concurrency=1), tmp_path / "r.db").rows[0]
     assert row["tokens"] == 2 * 34
     # If one call says nothing, the sum is unknown.
-    row = compare(asked(chain(usage, None), max_concurrency=1), tmp_path / "s.db")[0]
+    row = compare(asked(chain(usage, None), max_concurrency=1), tmp_path / "s.db").rows[0]
     assert row["tokens"] is None
 
 
@@ -188,7 +188,7 @@ class Talking(CustomLLM):
 def test_a_query_engine_is_queried_with_its_nodes_and_tokens(tmp_path):
     nodes = [TextNode(text=text, metadata={"source": name}) for name, text in DATA.documents.items()]
     engine = VectorStoreIndex(nodes, embed_model=LocalEmbedding()).as_query_engine(llm=Talking(), similarity_top_k=1)
-    row = compare(asked(engine).replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db")[0]
+    row = compare(asked(engine).replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db").rows[0]
     assert row["tokens"] == 52
     assert row["evidence_coverage"] > 0
 
@@ -257,5 +257,5 @@ def test_what_is_no_pipeline_is_refused():
 def test_results_of_pipelines_can_be_opened_without_them(tmp_path):
     compare(asked(lambda _: "x"), tmp_path / "r.db")
     opened = Results.open(Path(tmp_path / "r.db"))
-    assert opened[0]["method"] == "pipeline:mine"
+    assert opened.rows[0]["method"] == "pipeline:mine"
     assert next(one.question for one in opened.verdicts()) == "Which setting to deploy?"

@@ -1,4 +1,3 @@
-import hashlib
 import re
 from typing import Any
 
@@ -220,29 +219,6 @@ def test_progress_of_a_plan_is_told():
     seen = []
     make_plan(experiment(refuses), on_progress=lambda done, total: seen.append((done, total)))
     assert seen == [(number, 6) for number in range(1, 7)]
-
-
-def chance(answer):
-    """A score that the order changes, by chance."""
-    return int(hashlib.sha256(answer.text.encode()).hexdigest()[:4], 16) / 0xFFFF
-
-
-def test_a_pilot_tells_how_small_a_difference_the_whole_set_can_show(tmp_path):
-    path = tmp_path / "results.db"
-    given = {"grid": {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank", "random"]}, "metrics": [chance]}
-    data = keepers(3, 10, words=600)
-    assert make_plan(experiment(RecordingModel(), data=data, **given), path).power == ()
-    assert run(experiment(RecordingModel(), data=data.sample(12), **given), path).complete
-    plan = make_plan(experiment(RecordingModel(), data=data, **given), path)
-    (sentence,) = plan.power
-    assert re.fullmatch(
-        r"chance by order: with 30 questions, differences of about 0\.\d+ or more can be detected "
-        r"\(from 12 questions with answers; 80 % power at 95 %, corrected for 2 comparisons\)",
-        sentence,
-    )
-    assert plan.describe().endswith(sentence)
-    # Nothing is left to plan for.
-    assert make_plan(experiment(RecordingModel(), data=data.sample(12), **given), path).power == ()
 
 
 def test_prompts_with_replies_are_as_long_as_replies_may_be():

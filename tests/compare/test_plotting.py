@@ -6,16 +6,25 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from oprag.compare import compare
-from oprag.compare.analysis.wording import difference_text
-from oprag.compare.plotting import plot_curves, plot_differences, plot_pareto, svg_of
-from oprag.errors import MissingExtraError, OptionError
+from oprag.compare.analysis.wording import difference_text, named
+from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto, svg_of
+from oprag.errors import MissingExtraError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.analysis.test_curves import KS, PEAK, curve
 from tests.compare.helpers import experiment
 
 mpl: Any = pytest.importorskip("matplotlib")
+
+FEW = st.integers(0, 6).map(float)
+
+
+def drawn(results, axis="k") -> Any:
+    curves = results.curves(axis)
+    return plot_curves(curves, [named(one.values, results.axes) or one.metric for one in curves], x=axis)
 
 
 def lines_of(figure) -> dict[str, Any]:
@@ -33,16 +42,16 @@ def stars_of(figure) -> list[tuple[float, float]]:
 
 def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
     whole = frame(*curve(PEAK, order="source"), *curve(dict.fromkeys(KS, 0.5), seed=1, order="rank"))
-    figure = whole.plot()
+    figure = drawn(whole)
     lines = lines_of(figure)
-    assert set(lines) == {"order=source", "order=rank (flat)"}
-    assert list(lines["order=source"].get_xdata()) == list(KS)
-    assert list(lines["order=source"].get_ydata()) == whole.where(order="source")["token_f1"]
-    source = whole.where(order="source")
+    assert set(lines) == {"source", "rank (flat)"}
+    assert list(lines["source"].get_xdata()) == list(KS)
+    source = [row for row in whole.rows if row["order"] == "source"]
+    assert list(lines["source"].get_ydata()) == [row["token_f1"] for row in source]
     whiskers = [segment[:, 1].tolist() for segment in figure.axes[0].collections[0].get_segments()]
-    ends = zip(source["token_f1_low"], source["token_f1_high"], strict=True)
+    ends = [(row["token_f1_low"], row["token_f1_high"]) for row in source]
     assert whiskers == [pytest.approx(both) for both in ends]
-    assert stars_of(figure) == [(16, source["token_f1"][2])]
+    assert stars_of(figure) == [(16, source[2]["token_f1"])]
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == ("k", "token_f1")
     assert figure.axes[0].get_xscale() == "log"
 
@@ -52,17 +61,20 @@ def test_scores_over_the_tokens_of_the_context(tmp_path):
     run = compare(experiment(None, grid=grid), tmp_path / "r.db")
     curves = run.curves("k", "evidence_coverage")
     lines = lines_of(plot_curves(curves, ["source", "rank"], x="context_tokens"))
-    assert list(lines["rank (flat)"].get_xdata()) == run.where(order="rank")["context_tokens"]
-    (tmp_path / "curve.svg").write_bytes(b"")
-    run.plot(metric="evidence_coverage").savefig(tmp_path / "curve.svg")
-    assert "<svg" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
+    assert list(lines["rank (flat)"].get_xdata()) == [
+        row["context_tokens"] for row in run.rows if row["order"] == "rank"
+    ]
 
 
 def test_none_has_its_place_at_an_end():
     scores = {"a": 0.1, "b": 0.3}
-    figure = frame(*(made(scores, redundancy_threshold=value) for value in (None, 0.5, 0.9))).plot()
+    figure = drawn(
+        frame(*(made(scores, redundancy_threshold=value) for value in (None, 0.5, 0.9))), "redundancy_threshold"
+    )
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0.5", "0.9", "none"]
-    figure = frame(*(made(scores, similarity_threshold=value) for value in (0.5, None, 0.9))).plot()
+    figure = drawn(
+        frame(*(made(scores, similarity_threshold=value) for value in (0.5, None, 0.9))), "similarity_threshold"
+    )
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5", "0.9"]
     (line,) = lines_of(figure).values()
     assert list(line.get_xdata()) == [0, 1, 2]
@@ -72,7 +84,7 @@ def test_none_has_its_place_where_curves_begin_elsewhere():
     scores = {"a": 0.1, "b": 0.3}
     cells = [made(scores, order="rank", similarity_threshold=0.5)]
     cells += [made(scores, order="source", similarity_threshold=value) for value in (None, 0.5)]
-    figure = frame(*cells).plot()
+    figure = drawn(frame(*cells), "similarity_threshold")
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5"]
 
 
@@ -87,16 +99,16 @@ def test_scores_against_costs_with_the_front():
 
 def test_a_legend_stands_below_and_takes_no_room_from_the_curves():
     scores = {"a": 0.1, "b": 0.3}
-    figure = frame(*(made(scores, k=k, variants=v, method="step_down") for k in (1, 2) for v in range(1, 9))).plot()
+    figure = drawn(frame(*(made(scores, k=k, variants=v, method="step_down") for k in (1, 2) for v in range(1, 9))))
     assert figure.axes[0].get_legend() is None
     assert len(figure.legends[0].get_texts()) == 8
-    assert figure.get_figheight() > frame(*curve(PEAK)).plot().get_figheight()
+    assert figure.get_figheight() > drawn(frame(*curve(PEAK))).get_figheight()
 
 
 def hostile():
     scores = {"a": 0.1, "b": 0.3}
     names = ("$\\frac{", "_hidden", "x\x1b", "</svg><script>", "漢")
-    return frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in names)).plot()
+    return drawn(frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in names)))
 
 
 def test_names_are_no_formulas_of_matplotlib():
@@ -118,9 +130,9 @@ def test_differences_have_their_names_and_figures_beside_them():
 
 
 def test_svg_of_equal_figures_is_equal():
-    first, again = (svg_of(frame(*curve(PEAK)).plot()) for _ in range(2))
+    first, again = (svg_of(drawn(frame(*curve(PEAK)))) for _ in range(2))
     assert first == again
-    assert first != svg_of(frame(*curve(PEAK, order="rank"), *curve(PEAK)).plot())
+    assert first != svg_of(drawn(frame(*curve(PEAK, order="rank"), *curve(PEAK))))
 
 
 def test_svg_has_names_as_text():
@@ -128,34 +140,34 @@ def test_svg_has_names_as_text():
     svg = svg_of(hostile())
     assert dict(mpl.rcParams) == rc
     texts = {"".join(node.itertext()).strip() for node in ET.fromstring(svg).iter() if node.tag.endswith("text")}
-    assert {"model=</svg><script> (flat)", "model=$\\frac{ (flat)", "model=漢 (flat)"} <= texts
+    assert {"</svg><script> (flat)", "$\\frac{ (flat)", "漢 (flat)"} <= texts
     assert len(svg) < 40_000
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"axis": "order"}, "not numbers"),
-        ({"metric": "inverted_pairs"}, "cannot rank settings"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(options, message):
-    with pytest.raises(OptionError, match=message):
-        frame(*curve(PEAK)).plot(**options)
-
-
-def test_without_an_axis_of_numbers_there_is_no_curve():
-    scores = {"a": 0.1, "b": 0.3}
-    with pytest.raises(OptionError, match="varying axes: order"):
-        frame(made(scores), made(scores, order="rank")).plot()
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
-        frame(*curve(PEAK)).plot()
+        drawn(frame(*curve(PEAK)))
 
 
 def test_matplotlib_is_loaded_when_something_is_drawn():
     code = "import sys, oprag.compare, oprag.compare.results; print('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def beaten(point, other):
+    """Whether another point is at least as good in both, and better in one."""
+    (score, cost), (other_score, other_cost) = point, other
+    return other_score >= score and other_cost <= cost and (other_score > score or other_cost < cost)
+
+
+@given(st.lists(st.tuples(FEW, FEW), max_size=30))
+def test_the_front_is_what_no_other_point_beats(points):
+    scores, costs = [score for score, _ in points], [cost for _, cost in points]
+    front = pareto_front(scores, costs)
+    assert sorted(front) == [n for n, point in enumerate(points) if not any(beaten(point, one) for one in points)]
+    assert [costs[place] for place in front] == sorted(costs[place] for place in front)
+
+
+def test_equal_points_are_all_on_the_front():
+    assert pareto_front([0.5, 0.5, 0.4], [10, 10, 10]) == [0, 1]

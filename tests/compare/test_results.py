@@ -19,13 +19,11 @@ from oprag.compare.spec.axes import axes
 from oprag.compare.stats import paired_difference, summarise
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made, results_of
-from tests.compare.analysis.test_curves import PEAK, curve
 from tests.compare.folders import experiment_of, model, write_experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.stats.oracles import as_pair
 
 GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
-HOSTILE = '<script>alert("x")</script>'
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +33,10 @@ def ran(tmp_path_factory) -> Results:
         folder, GRID, model(failing="did the comet"), metrics='["rouge_l", "token_f1", "inverted_pairs"]'
     )
     return compare(experiment_of(path), path.with_suffix(".db"))
+
+
+def column(results, name) -> list[Any]:
+    return [row[name] for row in results.rows]
 
 
 def read_csv(path) -> list[dict[str, str]]:
@@ -47,17 +49,17 @@ def test_a_run_gives_its_results(ran):
     assert ran.run is not None
     assert ran.run.failed == {"ValueError": 7}
     assert ran.experiment == "harbour"
-    assert len(ran) == 5
+    assert len(ran.rows) == 5
     again = Results.open(ran.path)
-    assert list(again) == list(ran)
+    assert again.rows == ran.rows
     assert again.run is None
 
 
 def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     assert ran.columns[:3] == ("method", "order", "k")
     assert set(ran.columns) >= {"data", "embedder", "model", "chunk_size"}
-    assert all(tuple(row) == ran.columns for row in ran)
-    source, control = ran[0], ran[-1]
+    assert all(tuple(row) == ran.columns for row in ran.rows)
+    source, control = ran.rows[0], ran.rows[-1]
     assert (source["method"], source["order"], source["k"]) == ("stuff", "source", 2)
     assert (control["method"], control["order"], control["k"]) == ("closed_book", None, None)
     assert (source["asked"], source["answered"], source["failed"], source["remaining"], source["cells"]) == (
@@ -81,14 +83,6 @@ def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     assert "seconds" not in ran.columns
 
 
-def test_rows_and_columns_are_taken_as_from_a_sequence_and_a_table(ran):
-    assert ran["k"] == [2, 4, 2, 4, None]
-    assert [row["k"] for row in ran[1:3]] == [4, 2]
-    assert ran[-1] in ran
-    with pytest.raises(OptionError, match="unknown column 'kk'; the columns are method, order, k"):
-        ran["kk"]
-
-
 def test_no_two_columns_have_one_name():
     measured = results_of(made({"a": 0.5}, seconds={"a": 0.1}))
     taken = [name for name in answer_columns(measured, list(axes())) if name not in METRICS]
@@ -103,17 +97,7 @@ def test_no_two_columns_have_one_name():
 
 
 def test_it_shows_itself(ran):
-    text = repr(ran)
-    assert text.startswith("Results of 'harbour': 5 settings, 21 answers, 7 failed\nsetting             rouge_l ")
-    assert len(text.splitlines()) == 7
-    assert ran._repr_html_().count("<tr>") == 6
-
-
-def test_hostile_names_are_shown_as_text():
-    hostile = frame(made({"a": 0.5, "b": 0.6}, model=HOSTILE), made({"a": 0.5, "b": 0.6}, model="x\x1b[2J\u202e"))
-    assert "<script" not in hostile._repr_html_()
-    assert "&lt;script&gt;" in hostile._repr_html_()
-    assert not {"\x1b", "\u202e"} & set(repr(hostile) + hostile._repr_html_())
+    assert repr(ran) == "Results of 'harbour': 5 settings, 21 answers, 7 failed"
 
 
 def test_answers_are_those_of_the_file(ran):
@@ -153,7 +137,7 @@ def test_frames_of_settings_and_answers(ran):
     pytest.importorskip("pandas")
     settings, answers = ran.to_pandas(), ran.to_pandas(answers=True)
     assert tuple(settings.columns) == ran.columns
-    assert settings["token_f1"].tolist() == ran["token_f1"]
+    assert settings["token_f1"].tolist() == column(ran, "token_f1")
     assert settings["k"].dropna().tolist() == [2, 4, 2, 4]
     assert len(answers) == 28
     means = answers[answers.status == "answered"].groupby(["method", "order", "k"], dropna=False)["token_f1"].mean()
@@ -165,7 +149,7 @@ def test_files_of_settings_and_answers(ran, tmp_path):
     ran.to_csv(tmp_path / "s.csv")
     ran.to_csv(tmp_path / "a.csv", answers=True)
     rows = read_csv(tmp_path / "s.csv")
-    assert [float(row["token_f1"]) for row in rows] == ran["token_f1"]
+    assert [float(row["token_f1"]) for row in rows] == column(ran, "token_f1")
     answers = read_csv(tmp_path / "a.csv")
     assert [row["question_id"] for row in answers] == [row["question_id"] for row in ran.answers()]
     failed = [row for row in answers if row["status"] == "failed"]
@@ -198,7 +182,7 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
     with pytest.raises(OptionError, match="how chunks are ordered"):
         ran.best("inverted_pairs")
     with pytest.raises(OptionError, match="no scores of 'answer_cosine'; metrics with scores: rouge_l"):
-        ran.pareto("answer_cosine")
+        ran.best("answer_cosine")
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
@@ -206,21 +190,20 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     run = compare(described, tmp_path / "r.db")
     assert run.run is not None
     assert not run.run.complete
-    assert (len(run), run[0]["answered"], run[0]["remaining"], run.metrics) == (1, 0, 4, ())
+    assert (len(run.rows), run.rows[0]["answered"], run.rows[0]["remaining"], run.metrics) == (1, 0, 4, ())
     assert list(run.answers()) == []
     assert "4 not tried" in repr(run)
     run.to_csv(tmp_path / "a.csv", answers=True)
     assert read_csv(tmp_path / "a.csv") == []
-    for ask in (run.best, run.pareto, run.curves, run.plot):
+    for ask in (run.best, run.deployed, run.curves):
         with pytest.raises(OptionError, match="has scores"):
             ask()
 
 
 def test_one_cell_alone(tmp_path):
     run = compare(experiment(None, grid={"method": "context_only", "k": 2, "chunk_size": 32}), tmp_path / "r.db")
-    assert len(run) == 1
+    assert len(run.rows) == 1
     assert "nothing to compare it with" in run.best("evidence_coverage").describe()
-    assert [row["k"] for row in run.pareto("evidence_coverage", cost="context_tokens")] == [2]
     (spot,) = run.curves("k", "evidence_coverage")
     assert spot.sweet_spot is None
 
@@ -232,7 +215,7 @@ def test_an_experiment_in_no_file_needs_a_path():
 
 def test_some_settings_alone(ran):
     some = ran.where(order="random", k=[4])
-    assert list(some) == [{name: row[name] for name in some.columns} for row in ran if row["order"] == "random"][1:]
+    assert some.rows == [{name: row[name] for name in some.columns} for row in ran.rows if row["order"] == "random"][1:]
     assert len(list(some.answers())) == 8
     assert some.run is ran.run
     with pytest.raises(OptionError, match=r"no setting has order='sorce'; the values are \['source', 'random', None\]"):
@@ -242,51 +225,12 @@ def test_some_settings_alone(ran):
     with pytest.raises(OptionError, match=r"no setting has all of \{'method': 'closed_book', 'k': 4\}"):
         ran.where(method="closed_book", k=4)
     # As the row says of what reads no context.
-    assert [row["method"] for row in ran.where(k=None)] == ["closed_book"]
-    assert [row["k"] for row in ran.where(k=[None, 4])] == [4, 4, None]
+    assert [row["method"] for row in ran.where(k=None).rows] == ["closed_book"]
+    assert [row["k"] for row in ran.where(k=[None, 4]).rows] == [4, 4, None]
     with pytest.raises(OptionError, match="unknown axis"):
         ran.where(ordr="source")
     with pytest.raises(OptionError, match="averaged"):
         ran.where(seed=1)
-
-
-def about_questions() -> Results:
-    about = {
-        "a": {"kind": "date", "length": 3},
-        "b": {"kind": "name", "length": 30, "late": True},
-        "c": {"kind": "name", "length": 12, "order": "first"},
-    }
-    scores = {"a": 0.2, "b": 0.5, "c": 0.9}
-    return frame(made(scores), made({**scores, "b": 1.0}, order="rank"), made({"d": 0.5}, data="other"), about=about)
-
-
-def test_some_questions_alone():
-    whole = about_questions()
-    assert whole.fields == ("kind", "length", "late", "question_order")
-    names = whole.where(kind="name")
-    # Of the other data set no question is left, and what is not asked has no part.
-    assert names["token_f1"] == [pytest.approx(0.7), pytest.approx(0.95)]
-    assert names["asked"] == [2, 2]
-    assert names.differences("order")[0].difference.n == 2
-    assert whole.where(length=lambda length: length > 10, order="rank")["token_f1"] == [pytest.approx(0.95)]
-    assert whole.where(kind=["date", "name"])["asked"] == [3, 3]
-    # An axis comes first.
-    assert len(whole.where(order="rank")) == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"kinds": "name"}, "unknown axis or field 'kinds'; did you mean 'kind'"),
-        ({"kind": "place"}, r"no question has kind='place'; the values are \['date', 'name', None\]"),
-        ({"length": lambda length: length > 99}, "no question has length that matches the predicate; the values are"),
-        ({"late": False}, "no question has late=False"),
-        ({"kind": "date", "late": True}, "no setting has all of"),
-    ],
-)
-def test_questions_that_there_are_not_are_refused(values, message):
-    with pytest.raises(OptionError, match=message):
-        about_questions().where(**values)
 
 
 def test_answers_have_the_fields_of_their_questions(tmp_path):
@@ -295,7 +239,7 @@ def test_answers_have_the_fields_of_their_questions(tmp_path):
     questions = [replace(one, about=about) for one, about in zip(data.questions, fields, strict=True)]
     grid = {"method": "context_only", "k": [1, 2], "chunk_size": 32}
     run = compare(experiment(grid=grid, data=replace(data, questions=tuple(questions))), tmp_path / "r.db")
-    assert run.fields == ("evidence_spans", "spread", "kind", "question_answer", "=cmd")
+    assert run.matrix.field_names == ("evidence_spans", "spread", "kind", "question_answer", "=cmd")
     rows = list(run.answers())
     assert [row["kind"] for row in rows] == ["=1+1", "b", None] * 2
     assert [row["=cmd"] for row in rows] == [None, 2, None] * 2
@@ -304,21 +248,6 @@ def test_answers_have_the_fields_of_their_questions(tmp_path):
     # A spreadsheet takes neither a field nor its name for a formula.
     assert [row["'=cmd"] for row in read_csv(tmp_path / "a.csv")] == ["", "2", ""] * 2
     assert [row["kind"] for row in read_csv(tmp_path / "a.csv")] == ["'=1+1", "b", ""] * 2
-    assert [row["k"] for row in run.where(kind="b").answers()] == [1, 2]
-
-
-def test_the_pareto_front_is_that_of_the_rows():
-    cells = [
-        made({"a": score, "b": score + 0.1}, tokens=tokens, k=tokens)
-        for score, tokens in ((0.1, 10), (0.3, 20), (0.2, 30), (0.3, 40), (0.9, 50))
-    ]
-    front = frame(*cells, made({"a": None}, tokens=1, k=1)).pareto()
-    assert [row["k"] for row in front] == [10, 20, 50]
-    assert [row["tokens"] for row in front] == [13, 23, 53]
-    with pytest.raises(OptionError, match="cost must be one of tokens"):
-        frame(*cells).pareto(cost="price")
-    with pytest.raises(OptionError, match="has seconds; they were not measured"):
-        frame(*cells).pareto(cost="seconds")
 
 
 def test_money_is_a_cost_where_a_model_has_a_price():
@@ -327,11 +256,8 @@ def test_money_is_a_cost_where_a_model_has_a_price():
     free = made({"a": 0.9}, tokens=10, k=10, model="other")
     run = frame(*cells, free, described=prices)
     # Three tokens are written.
-    assert run["money"] == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
-    assert [row["k"] for row in run.pareto(cost="money")] == [10, 20]
+    assert column(run, "money") == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
     assert "money" not in frame(*cells).columns
-    with pytest.raises(OptionError, match=r"no setting with a score of token_f1 has money; .* no model prices"):
-        frame(*cells).pareto(cost="money")
 
 
 def test_intervals_are_drawn_when_they_are_looked_at(monkeypatch):
@@ -343,10 +269,9 @@ def test_intervals_are_drawn_when_they_are_looked_at(monkeypatch):
 
     monkeypatch.setattr("oprag.compare.analysis.summary.summarise", summarised)
     run = frame(*(made({"a": 0.1, "b": 0.5}, k=k) for k in (1, 2)))
-    assert (len(run), run.metrics, run.axes) == (2, ("token_f1",), ("k",))
+    assert (len(run.settings), run.metrics, run.axes) == (2, ("token_f1",), ("k",))
     assert not drawn
-    assert run[0]["token_f1"] == 0.3
-    assert run["token_f1"] == [0.3, 0.3]
+    assert column(run, "token_f1") == [0.3, 0.3]
     assert len(drawn) == 2
 
 
@@ -354,36 +279,16 @@ def test_contexts_without_a_model_are_no_answers_for_nothing():
     def cell(method, score, context, tokens):
         return made({"a": score}, method=method, k=context, context=context, tokens=tokens, written=0)
 
-    def frame(*cells):
-        return Results(results_of(*cells, metric="evidence_coverage"), "none.db")
-
-    contexts = [cell("context_only", 0.2, 100, 0), cell("context_only", 0.9, 800, 0)]
-    models = [cell("stuff", 0.2, 90, 120), cell("stuff", 0.5, 400, 450)]
-    alone, both = frame(*contexts), frame(*contexts, *models)
-    assert [row["k"] for row in alone.pareto()] == [100, 800]
-    assert [row["k"] for row in both.pareto()] == [90, 400, 800]
-    assert [row["k"] for row in both.pareto(cost="tokens")] == [90, 400]
-    assert [row["tokens"] for row in both] == [None, None, 120, 450]
-    for cost in ("tokens", "calls"):
-        with pytest.raises(OptionError, match=f"no setting with a score of evidence_coverage has {cost}"):
-            alone.pareto(cost=cost)
-    assert [row["k"] for row in frame(*models).pareto()] == [90, 400]
+    cells = [cell("context_only", 0.2, 100, 0), cell("stuff", 0.5, 400, 450)]
+    assert column(Results(results_of(*cells, metric="evidence_coverage"), "none.db"), "tokens") == [None, 450]
 
 
 def test_several_data_sets_are_not_mixed():
     both = frame(made({"a": 0.1, "b": 0.2}, data="one"), made({"c": 0.8, "d": 0.9}, data="two"))
-    for ask in (both.best, both.pareto):
+    for ask in (both.best, both.deployed):
         with pytest.raises(OptionError, match=r"several data sets \(one, two\).*\.where\(data='one'\)"):
             ask()
-    assert both.where(data="two").best().summary.mean == pytest.approx(0.85)
-
-
-def test_sweet_spots_are_those_of_the_results():
-    whole = frame(*curve(PEAK))
-    (spot,) = whole.curves()
-    assert spot.sweet_spot is not None
-    assert spot.sweet_spot.value == 16
-    assert spot.sweet_spot.setting is whole.settings[2]
+    assert both.where(data="two").best().setting.scores["token_f1"].mean == pytest.approx(0.85)
 
 
 def test_best_is_held_against_the_others_question_by_question(ran):
@@ -394,7 +299,11 @@ def test_best_is_held_against_the_others_question_by_question(ran):
         if row["status"] == "answered":
             setting.setdefault(row["question_id"], []).append(row["token_f1"])
     means = {place: {question: fmean(some) for question, some in one.items()} for place, one in scores.items()}
-    assert found.summary.mean == max(ran["token_f1"]) == max(fmean(one.values()) for one in means.values())
+    assert (
+        found.setting.scores["token_f1"].mean
+        == max(column(ran, "token_f1"))
+        == max(fmean(one.values()) for one in means.values())
+    )
 
     def place(setting):
         return None if setting.values["method"] == "closed_book" else (setting.values["order"], setting.values["k"])
@@ -411,7 +320,7 @@ def test_what_was_measured_has_columns(tmp_path):
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02))
     run = compare(experiment_of(path), tmp_path / "r.db", measure=True)
     answers = list(run.answers())
-    for row in run:
+    for row in run.rows:
         ours = [one for one in answers if one["method"] == row["method"]]
         assert row["measured"] == len(ours) == 4
         for name in MEASURED:
@@ -422,9 +331,6 @@ def test_what_was_measured_has_columns(tmp_path):
         assert [one["cpu_percent"] for one in ours] == pytest.approx(
             [100 * one["cpu_seconds"] / one["seconds"] for one in ours]
         )
-        # Seconds are one figure wherever they are shown.
-        only = run.where(method=row["method"])
-        assert [one["seconds"] for one in only.pareto("token_f1", cost="seconds")] == [row["seconds"]]
     run.to_csv(tmp_path / "t.csv", answers=True)
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))

@@ -190,7 +190,7 @@ def test_budgets_are_filled_where_chunks_are_short(tmp_path):
     evidence = (Evidence("table", start, start + len(rows[300])),)
     question = Question(id="1", text="What is 30.5?", documents=("table",), evidence=evidence)
     data = DataSet(name="set", documents={"table": "\n".join(rows)}, questions=[question])
-    (row,) = compare(sweep_experiment(data, grid={"token_budget": 4_096, "order": "rank"}), tmp_path / "sweep.db")
+    (row,) = compare(sweep_experiment(data, grid={"token_budget": 4_096, "order": "rank"}), tmp_path / "sweep.db").rows
     assert 0.95 * 4_096 < row["context_tokens"] <= 4_096
 
 
@@ -209,14 +209,14 @@ def test_an_inverted_u_has_its_sweet_spot(swept):
     by_order = {curve.values["order"]: curve for curve in swept.curves("token_budget")}
     assert list(by_order) == ["source", "rank", "random"]
     source = by_order["source"]
-    means = [point.summary.mean or 0.0 for point in source.points]
+    means = [point.scores["token_f1"].mean or 0.0 for point in source.points]
     # Up, and down again where the context is too long for the model.
     assert means[0] < means[1] < max(means)
     assert means[-1] == 0
     assert source.sweet_spot is not None
-    assert means.index(max(means)) == [point.value for point in source.points].index(source.sweet_spot.value)
+    assert means.index(max(means)) == [*source.points].index(source.sweet_spot)
     # The model needs the ledgers in their sequence.
-    assert (by_order["rank"].highest.summary.mean or 0.0) < max(means)
+    assert (by_order["rank"].setting.scores["token_f1"].mean or 0.0) < max(means)
 
 
 def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, tmp_path):
@@ -253,8 +253,8 @@ def test_where_a_model_answers_its_tokens_are_counted(data, tmp_path):
     grid = {"token_budget": [40, 300, 900], "order": "source", "method": "self_route", **WORDS}
     results = compare(sweep_experiment(data.sample(20), grid=grid, models=models), tmp_path / "sweep.db")
     # Whatever is not in the context is in the whole book, which is read where the budget is small.
-    assert set(results["token_f1"]) == {1.0}
-    taken = dict(zip(results["token_budget"], results["tokens"], strict=True))
+    assert {row["token_f1"] for row in results.rows} == {1.0}
+    taken = {row["token_budget"]: row["tokens"] for row in results.rows}
     assert taken[300] < taken[40]
     assert results.deployed().values["token_budget"] == 300
 

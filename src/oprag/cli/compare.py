@@ -250,6 +250,6 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
     for one in changes_since(results.matrix, old.matrix, name):
         worse = one.difference.significantly_lower
         verdict = "worse" if worse else "not significantly worse"
-        change = f"{one.difference.describe()} since {against}: {verdict}"
+        change = f"{one.difference} since {against}, n = {one.difference.n:,}: {verdict}"
         print_status(f"{name} of {results.label(one.setting)}: {change}")
         yield not worse

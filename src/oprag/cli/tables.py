@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table as RichTable
 
 from oprag.cli.console import console, echo_json, print_status
-from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.differences import SettingDifference, axis_pairs
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.plan import Plan
@@ -37,7 +37,7 @@ def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> No
     """Print everything about a run and its results as JSON, with the differences along an axis."""
     with ResultsReader(results.path, results.experiment) as reader:
         failures = reader.failures()
-    pairs = results.differences(axis) if results.count_pairs(axis) <= _MAX_DIFFERENCES else None
+    pairs = results.differences(axis) if len([*axis_pairs(results.matrix, axis)]) <= _MAX_DIFFERENCES else None
     if pairs is None:
         print_status(
             f"Differences are omitted: more than {_MAX_DIFFERENCES:,} pairs of settings differ in {axis} alone; "

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,9 @@ from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.spec.axes import AVERAGED, axes
-from oprag.errors import MissingExtraError
 from oprag.files.writing import FileKind, replacing_target
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["CSV", "answer_columns", "answer_rows", "axis_columns", "data_frame", "setting_rows", "write_csv"]
+__all__ = ["CSV", "answer_columns", "answer_rows", "axis_columns", "setting_rows", "write_csv"]
 
 _ALWAYS = ("method", "order", "k", "data", "model", "embedder")
 _QUESTION = ("question_id", "question", "gold_answers", "documents")
@@ -140,19 +136,16 @@ def _averaged_value(values: Mapping[str, Any], name: str) -> Any:
     return None if name == "seed" and values["order"] != "random" else values[name]
 
 
-def write_csv(
-    path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Row], *, spreadsheet_safe: bool = True
-) -> None:
+def write_csv(path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Write a comma-separated CSV file in UTF-8, atomically; an existing file is replaced.
 
-    Lists are written as JSON, None as an empty cell.
+    Lists are written as JSON, None as an empty cell. Strings that a spreadsheet would evaluate as a formula (they start
+    with =, +, - or @, also after whitespace, a tab or a line break) are prefixed with an apostrophe.
 
     Args:
         path: The path of the file.
         columns: The column names.
         rows: The rows.
-        spreadsheet_safe: Whether to prefix an apostrophe to strings that a spreadsheet would evaluate as a formula:
-            strings that start with =, +, - or @ (also after whitespace), a tab or a line break. Numbers are unchanged.
 
     Raises:
         OptionError: The file cannot be written.
@@ -163,26 +156,13 @@ def write_csv(
         writer = csv.writer(text, lineterminator="\r\n")
         # Column names can come from fields of the data, so they are escaped like any other text.
         for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
-            writer.writerow([_cell(value, spreadsheet_safe=spreadsheet_safe) for value in line])
+            writer.writerow(map(_cell, line))
         text.detach()
 
 
-def _cell(value: Any, *, spreadsheet_safe: bool) -> Any:
+def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         value = json.dumps(value, ensure_ascii=False)
-    if spreadsheet_safe and isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value
-
-
-def data_frame(columns: Sequence[str], rows: Iterable[Row]) -> pd.DataFrame:
-    """Make a pandas data frame.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
-    """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingExtraError("A data frame", "analysis") from error
-    return pd.DataFrame(list(rows), columns=list(columns))

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.effects import power_of
-from oprag.compare.analysis.matrix import matrix_of
 from oprag.compare.analysis.wording import counted, money_text
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import Question
@@ -114,8 +112,6 @@ class Plan:
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
         missing: What is missing of each data set that is not there. The plan then only counts cells, questions and
             answers.
-        power: The smallest difference that all questions together can show, by data set; empty without answers
-            yet to estimate it from.
     """
 
     cells: int
@@ -136,7 +132,6 @@ class Plan:
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
     unscored: str | None = None
     missing: Mapping[str, str] = field(default_factory=dict)
-    power: tuple[str, ...] = ()
 
     @property
     def calls(self) -> int:
@@ -222,13 +217,9 @@ def make_plan(
                     on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
         notes: Mapping[str, int] = {}
-        power: tuple[str, ...] = ()
         if file is not None and state.answered:
             with ResultsReader(file.path, experiment.name) as reader:
                 notes = dict(reader.notes())
-                if state.waiting:
-                    questions = Counter(one.data for one in resolved.question_records)
-                    power = tuple(power_of(matrix_of(reader), questions))
     ledger = Ledger(experiment, experiment.limits, spent)
     return Plan(
         cells=len(resolved.cells.cells),
@@ -260,7 +251,6 @@ def make_plan(
         notes=notes,
         scorable=resolved.scorable,
         unscored=resolved.unscored,
-        power=power,
     )
 
 
@@ -414,7 +404,6 @@ def _lines(plan: Plan) -> Iterator[str]:
             longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
-    yield from plan.power
 
 
 def _answers(plan: Plan) -> Iterator[str]:

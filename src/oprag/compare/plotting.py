@@ -8,17 +8,18 @@ from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.analysis.best import Curve, pareto_front
+from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.settings import axis_rank
-from oprag.compare.analysis.wording import difference_text, printable
+from oprag.compare.analysis.wording import difference_text, value_text
 from oprag.compare.stats import Difference
 from oprag.errors import MissingExtraError
+from oprag.text_table import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_curves", "plot_differences", "plot_pareto", "svg_of"]
+__all__ = ["pareto_front", "plot_curves", "plot_differences", "plot_pareto", "svg_of"]
 
 _INCHES = (5.0, 3.4)
 """So narrow that text of 10 points is legible on a phone."""
@@ -48,25 +49,26 @@ def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Fig
     points = [point for curve in curves for point in curve.points]
     if in_tokens:
         places: Mapping[Any, float] = {}
-        _scale(axes, [point.context_tokens for point in points])
+        _scale(axes, [point.cost(x) for point in points])
     else:
-        places = _places(axes, sorted({point.value for point in points}, key=lambda value: axis_rank(x, value)))
+        places = _places(axes, sorted({point.values[x] for point in points}, key=lambda value: axis_rank(x, value)))
     for curve, name, marker, style in zip(curves, names, cycle(_MARKERS), cycle(_LINES), strict=False):
-        placed = ((point.context_tokens if in_tokens else places[point.value], point) for point in curve.points)
+        placed = ((point.cost(x) if in_tokens else places[point.values[x]], point) for point in curve.points)
         there = sorted(((place, point) for place, point in placed if place is not None), key=lambda one: one[0])
         at = [place for place, _ in there]
-        means = [point.summary.mean or 0.0 for _, point in there]
+        summaries = [point.scores[curve.metric] for _, point in there]
+        means = [one.mean or 0.0 for one in summaries]
         label = f"{name} (flat)" if curve.sweet_spot is None and len(curve.points) > 1 else name
         (line,) = axes.plot(at, means, marker=marker, linestyle=style, label=_plain(label))
         ends = [
             [0.0 if end is None else abs(end - mean) for end, mean in zip(some, means, strict=True)]
-            for some in ([point.summary.low for _, point in there], [point.summary.high for _, point in there])
+            for some in ([one.low for one in summaries], [one.high for one in summaries])
         ]
         if len(curves) <= _MAX_WITH_BARS:
             axes.errorbar(at, means, yerr=ends, fmt="none", ecolor=line.get_color(), elinewidth=1, capsize=3)
-        for place, point in there:
+        for place, mean, (_, point) in zip(at, means, there, strict=True):
             if point is curve.sweet_spot:
-                axes.plot([place], [point.summary.mean], "*", color=line.get_color(), markersize=18, zorder=3)
+                axes.plot([place], [mean], "*", color=line.get_color(), markersize=18, zorder=3)
     axes.set_xlabel("context tokens" if in_tokens else x)
     axes.set_ylabel(curves[0].metric if curves else "")
     bars = " with confidence interval" if len(curves) <= _MAX_WITH_BARS else ""
@@ -115,6 +117,24 @@ def plot_pareto(
     axes.set_ylabel(metric)
     _legend(figure, axes)
     return figure
+
+
+def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
+    """Indices of the points that no other point dominates, cheapest first.
+
+    A point dominates another if its score is at least as high and its cost at least as low, and one of both is better.
+
+    Example:
+        >>> pareto_front(scores=[0.5, 0.4, 0.7, 0.6], costs=[10, 20, 90, 40])
+        [0, 3, 2]
+    """
+    points = list(zip(costs, (-score for score in scores), strict=True))
+    front = [
+        number
+        for number, (cost, loss) in enumerate(points)
+        if not any(one <= cost and other <= loss and (one, other) != (cost, loss) for one, other in points)
+    ]
+    return sorted(front, key=costs.__getitem__)
 
 
 def plot_differences(rows: Sequence[tuple[str, Difference]], *, label: str) -> Figure:
@@ -169,7 +189,7 @@ def _figure(height: float = _INCHES[1]) -> tuple[Figure, Axes]:
 
 def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
     """The x coordinate of each value: the value itself, or evenly spaced if one of them is None."""
-    titles = [printable(value) for value in values]
+    titles = [value_text(value) for value in values]
     if None in values:
         axes.set_xticks(range(len(values)), titles)
         return {value: float(place) for place, value in enumerate(values)}

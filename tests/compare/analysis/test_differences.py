@@ -104,11 +104,3 @@ def test_shown_needs_an_interval_on_one_side_of_zero_and_a_small_p_value():
     few = family_of(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
     assert few.excludes_zero
     assert (few.adjusted_p, few.significant) == (0.0625, False)
-
-
-def test_a_difference_in_words():
-    cells = [made(dict.fromkeys("abcde", 0.0), order=order) for order in ("source", "edges")]
-    better = made(dict.fromkeys("abcde", 0.5), order="rank")
-    tied, clear = frame(cells[0], better, cells[1]).differences()[::-1]
-    assert tied.describe() == "the same score in every question"
-    assert clear.describe().endswith("; p = 0.062")

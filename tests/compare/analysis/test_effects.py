@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oprag.compare.analysis.effects import effects_of, power_of
+from oprag.compare.analysis.effects import effects_of
 from oprag.compare.stats import paired_difference
 from tests.compare.analysis.matrices import made, results_of
 
@@ -120,16 +120,3 @@ def test_a_difference_that_is_the_same_in_every_question_is_tied_or_shown():
     (effect,) = effects_of(better, "token_f1")
     assert effect.difference.significantly_lower
     assert effect.difference.mean == pytest.approx(-0.1)
-
-
-def random_scores(data, seed):
-    return {f"{data} {number}": float(one) for number, one in enumerate(np.random.default_rng(seed).normal(size=20))}
-
-
-def test_data_sets_are_no_axis_that_is_compared():
-    cells = [made(random_scores(data, k), data=data, k=k) for data in ("a", "b") for k in (4, 8)]
-    grid = {"data": ["a", "b"], "k": [4, 8]}
-    matrix = results_of(*cells, described={"grid": [grid], "metrics": ["token_f1"]})
-    told = [*power_of(matrix, {"a": 100, "b": 100})]
-    assert [text.partition(":")[0] for text in told] == ["token_f1 by k of a", "token_f1 by k of b"]
-    assert all("with 100 questions, differences of about" in text for text in told)

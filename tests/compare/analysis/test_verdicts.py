@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 
 from oprag.compare.analysis.verdicts import ORDER, Verdict
-from oprag.compare.db.records import Spent
 from oprag.compare.results import Results
 from tests.compare.analysis.matrices import frame, made, results_of
 
 COUNT = 24
 LENGTH = "How much context is worth its tokens?"
-COST = "What does it cost?"
 
 
 def results(*cells, **options):
@@ -44,11 +42,11 @@ def test_source_order_that_is_shown_to_be_better_than_every_other_helps():
     assert told.text.endswith("] * (* significant).")
 
 
-def test_better_than_some_is_in_part_and_says_what_could_be_seen():
+def test_better_than_some_is_in_part():
     told = of_orders(source=scores(0.6, 0.1), rank=scores(0.3, seed=1), random=scores(0.6, 0.1, seed=2))
     assert told.answer == "Partly"
     assert "rank -0.288 [-0.319, -0.254] * and random +0.0" in told.text
-    assert "] (* significant). With 24 questions, differences of about 0." in told.text
+    assert told.text.endswith("] (* significant).")
 
 
 def test_worse_than_some_hurts():
@@ -61,7 +59,6 @@ def test_no_difference_is_not_shown_with_its_interval():
     told = of_orders(source=scores(0.5, 0.1), rank=scores(0.5, 0.1, seed=1))
     assert told.answer == "No significant difference"
     assert told.text.startswith("Compared with source: rank ")
-    assert told.text.endswith("or more would have been detected (80% power).")
     assert "*" not in told.text
     assert told.describe() == f"No significant difference. {told.text}"
 
@@ -132,30 +129,9 @@ def test_several_curves_are_counted_and_the_longest_is_told():
 
 def test_one_length_is_no_question():
     told = of_lengths({8: 0.5})
-    assert (told.answer, told.text) == ("Not tested", "This experiment does not vary the context length.")
+    assert told.answer == "Not tested"
     told = said(results(made(scores(0.5), k=8), made(scores(0.5), k=16, order="rank")), LENGTH)
     assert told.text == "No two settings with scores for token_f1 differ only in context length."
-
-
-def cost_of(given, spent):
-    return said(Results(replace(given.matrix, spent=spent), "none.db"), COST)
-
-
-def test_costs_are_tokens_without_a_price_and_money_with_one():
-    cells = [made(scores(0.5, seed=k), k=k, tokens=100 * k) for k in (1, 10)]
-    told = cost_of(results(*cells), Spent(48, 26_400, 0.0))
-    assert told.answer == "103 (k=1) to 1,003 (k=10) input and output tokens per answer"
-    assert told.text == "Not all models have a price. All runs together: 26,400 tokens for 48 calls."
-    priced = results(*cells, described={"prices": {"m": {"input": 1.0, "output": 2.0}}})
-    told = cost_of(priced, Spent(48, 26_400, 1.25))
-    assert told.answer == "0.00011 (k=1) to 0.0010 (k=10) per answer"
-    assert told.text == "All runs together: 1.25 for 48 calls."
-
-
-def test_without_a_model_there_is_nothing_to_pay():
-    given = Results(results_of(made(scores(0.5), method="context_only"), metric="evidence_coverage"), "none.db")
-    told = cost_of(given, Spent())
-    assert (told.answer, told.text) == ("Nothing: no answers came from a model", "")
 
 
 def test_there_is_one_of_each_for_each_data_set():
@@ -163,7 +139,6 @@ def test_there_is_one_of_each_for_each_data_set():
         made({f"{data} {name}": one for name, one in scores(0.5, 0.1, seed).items()}, data=data, order=order)
         for seed, (data, order) in enumerate((data, order) for data in ("a", "b") for order in ("source", "rank"))
     ]
-    # Without its file nothing is known of what was spent.
     told = results(*cells).verdicts()
     assert [(one.question.split()[0], one.data) for one in told] == [
         ("Which", "a"),
@@ -172,7 +147,6 @@ def test_there_is_one_of_each_for_each_data_set():
         ("Does", "b"),
         ("How", "a"),
         ("How", "b"),
-        ("What", ""),
     ]
     assert told[2].describe().startswith("a: No significant difference. ")
 
@@ -232,7 +206,7 @@ def test_another_metric_that_disagrees_is_named():
     matrix = both(made(scores(1.0)), made(scores(0.1, seed=1), order="rank"))
     told = said(Results(matrix, "none.db"), "Does source order help here?")
     assert told.answer == "Yes"
-    assert told.text.endswith("Other metrics disagree: no significant difference by token_f1.")
+    assert told.text.endswith("Other metrics disagree: by token_f1, rank +0.000 [+0.000, +0.000].")
 
 
 def test_own_pipelines_are_compared_with_the_best_other_setting():
@@ -254,7 +228,6 @@ def test_own_pipelines_are_compared_with_the_best_other_setting():
     assert [one.question for one in alone.verdicts()] == [
         "Which setting to deploy?",
         "How does b compare?",
-        "What does it cost?",
     ]
     assert alone.verdicts()[1].answer == "Worse"
     assert alone.verdicts()[1].text.startswith("token_f1 -0.2")

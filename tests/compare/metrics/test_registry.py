@@ -77,7 +77,7 @@ def test_it_is_compared_as_any_other(tmp_path):
     assert results.metrics == ("words", "sources")
     assert results.metric == "words"
     assert results.best().metric == "words"
-    assert all(row["words_low"] <= row["words"] <= row["words_high"] for row in results)
+    assert all(row["words_low"] <= row["words"] <= row["words_high"] for row in results.rows)
     # The file tells those that read it later.
     again = Results.open(tmp_path / "one.db")
     assert again.metric == "words"

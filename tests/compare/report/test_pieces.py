@@ -12,7 +12,6 @@ from oprag.compare.analysis.wording import (
     difference_text,
     listed,
     money_text,
-    name_of,
     named,
     value_text,
 )
@@ -67,4 +66,4 @@ def test_differences_money_and_lists_are_short():
     shown = ["–", "0.00", "0.00043", "0.00000043", "0.50", "12.35", "1,234.50"]
     assert [money_text(value) for value in values] == shown
     assert [listed(["a", "b", "c"][:count]) for count in (0, 1, 2, 3)] == ["", "a", "a and b", "a, b and c"]
-    assert name_of({"k": 4, "method": "stuff"}, ["order"]) == "stuff"
+    assert listed([*"abcdefg"]) == "a, b, c, d, e and 2 more"

@@ -135,7 +135,7 @@ def test_the_first_screen_has_a_verdict_on_each_question_and_what_it_rests_on(re
     assert "context tokens" in curve
 
 
-def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path):
+def test_fields_of_questions_make_slices(tmp_path):
     data = keepers(documents=2, questions=12)
     evil = "<b>type</b>"
     questions = tuple(
@@ -152,8 +152,8 @@ def test_fields_of_questions_make_slices_with_the_contrast_between_them(tmp_path
     assert head[2] == "minus source [95 % interval]"
     # One question alone is no slice.
     assert found == [
-        [f"{evil} {one.value}", "rank", difference_text(one.effect.difference), "12", str(one.contrast)]
-        for one in Results.open(path).slices(evil)
+        [f"{evil} {value}", "rank", difference_text(one.difference), "12"]
+        for value, (one,) in Results.open(path).slices(evil).items()
     ]
 
 
@@ -178,7 +178,12 @@ def test_differences_are_those_of_the_harness(results, page):
     there = [pair for pair in pairs if not pair.difference.tied]
     _, *found = page.table("differences", "Differences between settings, lowest p first")
     assert sorted((row[0].split(" minus ")[0].split("=")[-1], row[2], row[4]) for row in found) == sorted(
-        (str(pair.value), difference_text(pair.difference), f"{pair.difference.adjusted_p:.2g}") for pair in there
+        (
+            str(pair.setting.values[pair.axis or ""]),
+            difference_text(pair.difference),
+            f"{pair.difference.adjusted_p:.2g}",
+        )
+        for pair in there
     )
     assert "k=16 minus k=1" in {row[0] for row in found}
     assert [float(row[4]) for row in found] == sorted(float(row[4]) for row in found)
@@ -187,7 +192,7 @@ def test_differences_are_those_of_the_harness(results, page):
 
 
 def test_an_axis_of_too_many_pairs_is_named(results, monkeypatch, tmp_path):
-    pairs = Results.open(results).count_pairs("k")
+    pairs = len(Results.open(results).differences("k", ["token_f1"]))
     monkeypatch.setattr(differences, "_MAX_PAIRS", pairs - 1)
     page = page_of(write_report(results, tmp_path / "r.html"))
     assert "k=16 minus k=1" not in page.section("differences").text
@@ -224,22 +229,6 @@ def test_costs_have_tokens_and_what_was_measured(page):
     assert closed[2:] == ["0.250 ± 0.000", "0.125 ± 0.000", "50 ± 0", "2 ± 0"]
     told = f"cpu percent is of one core; usable cores: {usable_cores():g}. Memory was sampled every 10 ms"
     assert told in page.section("measured").text
-
-
-def test_what_answers_took_says_how_often_the_first_step_of_self_route_was_enough(results, page):
-    head, *found = page.table("settings", "Mean usage per answer")
-    column = head.index("answered in the first step")
-    routed = [row for row in found if row[0].startswith("self_route")]
-    for row, k in zip(sorted(routed), (1, 4), strict=True):
-        (counts,) = rows(
-            results,
-            "SELECT sum(route = 'rag'), count(*) FROM results WHERE method = 'self_route' AND k = ?",
-            k,
-        )
-        assert 0 < counts[0] <= counts[1] == 10
-        assert f"k={k}" in row[0]
-        assert row[column] == f"{100 * counts[0] / counts[1]:.1f} %"
-    assert {row[column] for row in found if row not in routed} == {"–"}
 
 
 def test_the_questions_that_differ_most_have_both_answers_and_both_maps(results, page):

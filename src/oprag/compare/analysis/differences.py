@@ -19,15 +19,7 @@ from oprag.errors import ExperimentError
 if TYPE_CHECKING:
     from oprag.compare.analysis.matrix import ResultMatrix
 
-__all__ = [
-    "ComparisonFamily",
-    "SettingDifference",
-    "axis_pairs",
-    "changes_since",
-    "family_of",
-    "highest",
-    "single_baselines",
-]
+__all__ = ["ComparisonFamily", "SettingDifference", "axis_pairs", "changes_since", "family_of", "highest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,47 +42,13 @@ class SettingDifference:
     difference: Difference
     axis: str | None = None
 
-    @property
-    def value(self) -> Any:
-        """Value of the setting on the axis."""
-        return self.setting.values.get(self.axis or "")
-
-    @property
-    def baseline_value(self) -> Any:
-        """Value of the baseline on the axis."""
-        return self.baseline.values.get(self.axis or "")
-
-    @property
-    def baseline_alone(self) -> dict[str, Any]:
-        """Values of the baseline on the axes that have an effect in the baseline but not in the setting."""
-        return {name: value for name, value in self.baseline.values.items() if name not in self.setting.values}
-
-    def describe(self) -> str:
-        """Short text with the difference and its p-value."""
-        if self.difference.tied:
-            return "the same score in every question"
-        adjusted = self.difference.adjusted_p
-        return f"difference {self.difference.describe()}{'' if adjusted is None else f'; p = {adjusted:.2g}'}"
-
-
-def single_baselines(pairs: Iterable[SettingDifference]) -> dict[int, SettingDifference]:
-    """Differences by number of the setting, without settings such as controls that have several baselines."""
-    found: dict[int, list[SettingDifference]] = {}
-    for pair in pairs:
-        found.setdefault(pair.setting.number, []).append(pair)
-    return {number: some[0] for number, some in found.items() if len(some) == 1}
-
 
 class ComparisonFamily:
     """Comparisons whose p-values are corrected together (`max_t_p_values`).
 
-    Each pair of scores counts once, however many settings share these scores and whichever comes first. Pairs with the
-    same score in every question do not count: these questions cannot distinguish them.
+    Each pair of scores counts once, however many settings share these scores, and not at all if it never differs.
 
-    Args:
-        matrix: The results.
-        scores: Score of each question in each setting, of shape (settings, questions); NaN where it is missing.
-        pairs: Numbers of the two settings of each comparison.
+    `scores` are those of each question in each setting, NaN where missing; `pairs` are numbers of two settings.
     """
 
     def __init__(self, matrix: ResultMatrix, scores: FloatArray, pairs: Iterable[tuple[int, int]]) -> None:
@@ -154,27 +112,19 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
 
     It compares each axis value with the first value of the axis, all else equal. If higher is better for the metric, it
     also compares the highest setting of each data set with all others, and the highest point of each curve with its
-    other points.
-
-    The highest setting is picked by its scores. If nothing differs, at least one comparison with it has a p-value below
-    0.05 in more than one of twenty experiments (one of eight for 15 settings). A best setting or a sweet spot
-    needs p < 0.05 in all comparisons with it, which then happens in at most one of twenty.
+    other points. The highest setting is picked by its scores, so a single comparison with it proves little; a best
+    setting or a sweet spot needs p < 0.05 in all of them, which happens by chance in at most one of twenty experiments.
     """
     pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
     if higher_is_better(metric, matrix.described):
-        pairs += _with_the_highest(matrix, metric)
+        scored = [one for one in matrix.settings if metric in one.scores]
+        groups = list(by_data(scored).values())
+        for axis in varying_axes(scored)[0]:
+            groups += [along for _, along in curves_along(scored, axis)] if axis in ORDERED_AXES else []
+        for members in groups:
+            top = highest(members, metric)
+            pairs += [(top.number, other.number) for other in members if other is not top]
     return ComparisonFamily(matrix, matrix.setting_values(metric), pairs)
-
-
-def _with_the_highest(matrix: ResultMatrix, metric: str) -> Iterator[tuple[int, int]]:
-    scored = [one for one in matrix.settings if metric in one.scores]
-    groups = list(by_data(scored).values())
-    for axis in varying_axes(scored)[0]:
-        if axis in ORDERED_AXES:
-            groups += [along for _, along in curves_along(scored, axis)]
-    for members in groups:
-        top = highest(members, metric)
-        yield from ((top.number, other.number) for other in members if other is not top)
 
 
 def highest(settings: Sequence[SettingSummary], metric: str) -> SettingSummary:
@@ -202,21 +152,11 @@ def axis_pairs(
     if first is None:
         present = [one.values[axis] for one in settings]
         first = next((value for value in [*matrix.grid[axis], *present] if value in present), None)
-    # Grouped by effective axes: there are few such groups, and within two of them a lookup by values finds the matches.
-    baselines: dict[frozenset[str], list[SettingSummary]] = {}
-    others: list[SettingSummary] = []
-    for one in settings:
-        (baselines.setdefault(frozenset(one.values), []) if one.values[axis] == first else others).append(one)
-    known: dict[tuple[frozenset[str], frozenset[str]], dict[frozenset[Any], list[int]]] = {}
-    for other in others:
-        for names, members in baselines.items():
-            shared = names.intersection(other.values) - {axis}
-            if (names, shared) not in known:
-                by_values = known[names, shared] = {}
-                for one in members:
-                    by_values.setdefault(content(one.values, shared), []).append(one.number)
-            for number in known[names, shared].get(content(other.values, shared), ()):
-                yield number, other.number
+    baselines = [one for one in settings if one.values[axis] == first]
+    for other in settings:
+        for one in baselines if other.values[axis] != first else ():
+            if all(other.values.get(name, value) == value for name, value in one.values.items() if name != axis):
+                yield one.number, other.number
 
 
 def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[SettingDifference]:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oprag.chunk import counted
 from oprag.compare.analysis.differences import ComparisonFamily, axis_pairs
-from oprag.compare.analysis.matrix import BoolArray, ResultMatrix, mean_over
-from oprag.compare.analysis.settings import varying_axes
-from oprag.compare.metrics.registry import higher_is_better
-from oprag.compare.stats import ALPHA, POWER, Difference, FloatArray, bootstrap_counts
+from oprag.compare.analysis.matrix import ResultMatrix, mean_over
+from oprag.compare.stats import Difference, FloatArray
 from oprag.options import check_names
 
-__all__ = ["Effect", "Slice", "effects_of", "power_of", "slices_of"]
+__all__ = ["Effect", "effects_of", "slices_of"]
 
 Pairs = list[tuple[int, int]]
 
 _MAX_VALUES = 8
-"""Maximum number of values of a field: text fields with more are not sliced, numbers are split at the median."""
+"""Maximum number of values of a field: fields with more are not sliced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,27 +40,6 @@ class Effect:
     difference: Difference
 
 
-@dataclass(frozen=True, kw_only=True)
-class Slice:
-    """Questions with one value of a field, and the effect of an axis on them.
-
-    Attributes:
-        field: Name of the field.
-        value: Value of the field; for numbers with many values, a range in words.
-        questions: Number of questions with this value.
-        effect: The effect on these questions, corrected for all slices of the field.
-        contrast: The difference minus that of all other questions that have the field, with an interval but without a
-            p-value, and not corrected for the number of slices. It is needed because a difference shown in one slice
-            but not in another does not show that the slices differ. It has no mean if either side has no question.
-    """
-
-    field: str
-    value: Any
-    questions: int
-    effect: Effect
-    contrast: Difference
-
-
 def effects_of(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[Effect]:
     """The effect of each other value of an axis; pairs of settings without common questions are left out.
 
@@ -75,58 +50,30 @@ def effects_of(matrix: ResultMatrix, metric: str, axis: str = "order", data: str
 
 def slices_of(
     matrix: ResultMatrix, field: str, metric: str, axis: str = "order", data: str | None = None
-) -> list[Slice]:
-    """Effects of an axis, separately for the questions of each value of a field.
+) -> dict[Any, list[Effect]]:
+    """Effects of an axis on the questions with each value of a field, corrected for all of them.
 
-    Empty if the field has a single value, or is text with more than eight values.
+    Empty if the field has a single value, or more than eight.
 
     Raises:
         OptionError: No question has the field.
     """
     check_names([field], matrix.field_names, what="field of the questions")
-    groups = list(_groups(matrix, field, data))
-    if len(groups) < 2:
-        return []
-    with_field = np.any([inside for _, inside in groups], axis=0)
-    pooled = _pooled(matrix, metric, axis, data)
-    parts = [(pairs, apart, value, inside) for pairs, apart in pooled for value, inside in groups]
-    effects = _tested(matrix, axis, [(pairs, np.where(inside, apart, np.nan)) for pairs, apart, _, inside in parts])
-    return [
-        Slice(
-            field=field,
-            value=value,
-            questions=int(inside.sum()),
-            effect=effect,
-            contrast=_contrast(matrix, np.where(with_field, apart, np.nan), inside),
-        )
-        for effect, (_, apart, value, inside) in zip(effects, parts, strict=True)
+    known = [
+        fields.get(field) if data in (None, question.data) else None
+        for question, fields in zip(matrix.questions, matrix.fields, strict=True)
     ]
-
-
-def power_of(matrix: ResultMatrix, questions: Mapping[str, int]) -> Iterator[str]:
-    """One sentence with the detectable difference for each data set with enough answers to estimate it.
-
-    It uses the first metric for which higher is better, and the orders if they vary, else the values of the first
-    varying axis, pooled over all otherwise equal settings.
-    """
-    # Data sets have different questions, so they are not compared.
-    axes = [name for name in varying_axes(matrix.settings)[0] if name != "data"]
-    named = [name for name in matrix.described.get("metrics", ()) if name in matrix.values]
-    metric = next((name for name in named if higher_is_better(name, matrix.described)), None)
-    axis = "order" if "order" in axes else next(iter(axes), None)
-    if metric is None or axis is None:
-        return
-    for data, asked in questions.items():
-        effects = [one.difference for one in effects_of(matrix, metric, axis, data)]
-        known = [size for one in effects if (size := one.detectable(asked, len(effects))) is not None]
-        if known:
-            answered = max(one.n for one in effects)
-            corrected = f", corrected for {len(effects):,} comparisons" if len(effects) > 1 else ""
-            yield (
-                f"{metric} by {axis}{f' of {data}' if len(questions) > 1 else ''}: with {counted(asked, 'question')}, "
-                f"differences of about {float(f'{median(known):.2g}'):,g} or more can be detected (from "
-                f"{counted(answered, 'question')} with answers; {100 * POWER:g} % power at 95 %{corrected})"
-            )
+    values = [value for value in dict.fromkeys(known) if value is not None]
+    if not 1 < len(values) <= _MAX_VALUES:
+        return {}
+    # Yes before no, and numbers in ascending order.
+    if not any(isinstance(value, str) for value in values):
+        values.sort(reverse=all(isinstance(value, bool) for value in values))
+    groups = [np.array([one == value for one in known]) for value in values]
+    pooled = _pooled(matrix, metric, axis, data)
+    parts = [(pairs, np.where(inside, apart, np.nan)) for inside in groups for pairs, apart in pooled]
+    effects = _tested(matrix, axis, parts)
+    return {value: effects[place * len(pooled) :][: len(pooled)] for place, value in enumerate(values)}
 
 
 def _pooled(matrix: ResultMatrix, metric: str, axis: str, data: str | None) -> list[tuple[Pairs, FloatArray]]:
@@ -155,50 +102,3 @@ def _tested(matrix: ResultMatrix, axis: str, pooled: Sequence[tuple[Pairs, Float
         )
         for place, (pairs, _) in enumerate(pooled)
     ]
-
-
-def _groups(matrix: ResultMatrix, field: str, data: str | None) -> Iterator[tuple[Any, BoolArray]]:
-    """Values of a field, each with a mask of the questions that have it."""
-    known = [
-        fields.get(field) if data in (None, question.data) else None
-        for question, fields in zip(matrix.questions, matrix.fields, strict=True)
-    ]
-    values = [value for value in dict.fromkeys(known) if value is not None]
-    if len(values) <= _MAX_VALUES:
-        # Yes before no, and numbers in ascending order.
-        if not any(isinstance(value, str) for value in values):
-            values.sort(reverse=all(isinstance(value, bool) for value in values))
-        for value in values:
-            yield value, np.array([one == value for one in known])
-    elif not any(isinstance(value, bool | str) for value in values):
-        numbers = np.array([np.nan if one is None else one for one in known], dtype=np.float64)
-        middle = float(np.nanmedian(numbers))
-        # NaN compares false on both sides.
-        for text, inside in ((f"up to {middle:g}", numbers <= middle), (f"more than {middle:g}", numbers > middle)):
-            if inside.any():
-                yield text, inside
-
-
-def _contrast(matrix: ResultMatrix, apart: FloatArray, inside: BoolArray) -> Difference:
-    """Mean inside minus mean outside, with a percentile bootstrap over units; a unit may be on both sides."""
-    known = ~np.isnan(apart)
-    names, units = np.unique(matrix.clusters[known], return_inverse=True)
-    sides = [(inside[known] == side).astype(np.float64) for side in (True, False)]
-    sums = np.array([np.bincount(units, apart[known] * side, len(names)) for side in sides]).T
-    sizes = np.array([np.bincount(units, side, len(names)) for side in sides]).T
-    found = Difference(n=int(known.sum()), units=len(names))
-    if not sizes.sum(axis=0).all():
-        return found
-
-    def contrast(weights: FloatArray) -> FloatArray:
-        # A sample without questions on one side gives NaN, which the quantiles ignore.
-        with np.errstate(invalid="ignore"):
-            means = (weights @ sums) / (weights @ sizes)
-        return means[:, 0] - means[:, 1]  # type: ignore[no-any-return]
-
-    found = replace(found, mean=float(contrast(np.ones((1, len(names))))[0]))
-    if len(names) < 2:
-        return found
-    drawn = np.concatenate([contrast(counts) for counts in bootstrap_counts(len(names), matrix.resamples)])
-    low, high = map(float, np.nanquantile(drawn, [ALPHA / 2, 1 - ALPHA / 2]))
-    return replace(found, low=low, high=high)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum, isfinite
@@ -26,28 +26,23 @@ from oprag.compare.analysis.summary import (
 )
 from oprag.compare.controls import kind_of
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.db.records import CELL_COLUMNS, AnswerRecord, CellRecord, QuestionRecord, Spent
+from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.money import Price
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray
 from oprag.compare.validation import validated
-from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage
 
-__all__ = ["BoolArray", "Fields", "ResultMatrix", "matrix_of", "mean_over", "question_fields"]
+__all__ = ["Fields", "ResultMatrix", "matrix_of", "mean_over", "question_fields"]
 
-BoolArray = NDArray[np.bool_]
-Shape = tuple[int, int]
 Fields = Mapping[str, str | int | float | bool]
 
 _NOT_METRICS = {*COSTS, *MEASURED, "estimated"}
 _SPREAD_DISTANCE = 2_000
 """Evidence counts as spread if more than this many characters lie between two of its spans."""
 _MAX_LENGTH = 200  # characters of a field
-_KINDS = ((bool,), (int, float), (str, list))
-"""Types of the values of an axis, by that of its default; any if the default is None."""
 _MIN_DOCUMENTS = 10
 """Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
 
@@ -62,17 +57,13 @@ class ResultMatrix:
         cells: Cells in the order of the current grid, with their value on every axis, grid axes first.
         questions: Questions in file order.
         fields: Fields of each question, by name.
-        clusters: Cluster number of each question, of shape (questions,). Questions about a single document are
-            clustered by document if their data set has ten or more documents. Otherwise each question is its own
-            cluster (repeats of the same wording about the same documents share one), and results hold for these
-            documents only.
+        clusters: Cluster number of each question, of shape (questions,): by document if the data set has ten or more
+            documents and the question is about one of them; else each question is its own.
         answers: Answers and failures without their texts, of shape (cells, questions); None where there is none.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
         values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
-            value is missing. Model costs are NaN in a cell without a model. "estimated" is 1 where oprag counted the
-            tokens of an answer.
+            value is missing. "estimated" is 1 where oprag counted the tokens of an answer.
         cores: Cores that the runs which measured answers could use.
-        spent: Calls, tokens and money spent on models in all runs.
         resamples: Number of samples for intervals and p-values.
     """
 
@@ -86,7 +77,6 @@ class ResultMatrix:
     status: NDArray[np.int8] = field(repr=False)
     values: Mapping[str, FloatArray] = field(repr=False)
     cores: Sequence[str] = field(repr=False)
-    spent: Spent = field(default_factory=Spent, repr=False)
     resamples: int = RESAMPLES
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
     _families: dict[str, ComparisonFamily] = field(default_factory=dict, init=False, repr=False)
@@ -119,14 +109,10 @@ class ResultMatrix:
         return tuple(dict.fromkeys(name for fields in self.fields for name in fields))
 
     def setting_values(self, name: str) -> FloatArray:
-        """Values of a metric or a cost for each question in each setting, averaged over the cells of the setting.
+        """Values of a metric or a cost of each question, averaged over the cells, of shape (settings, questions).
 
-        Five random orders of 100 questions are not 500 independent samples: scores of one question under several seeds
-        are correlated. Averaging first makes each question one unit; more seeds then reduce the noise of the orders,
-        but not that of the questions.
-
-        Returns:
-            An array of shape (settings, questions); NaN where any cell of the setting lacks a value.
+        NaN where any cell lacks a value. Scores of one question under several seeds are correlated, so they are
+        averaged first: five random orders of 100 questions are not 500 independent samples.
         """
         if name not in self._of_settings:
             known = self.values.get(name, np.full(self.status.shape, np.nan))
@@ -140,21 +126,15 @@ class ResultMatrix:
             self._families[metric] = family_of(self, metric)
         return self._families[metric]
 
-    def select(self, settings: Sequence[int] | None = None, questions: BoolArray | None = None) -> ResultMatrix:
-        """Restrict the matrix to some settings (by number) and questions; clusters keep their numbers."""
-        numbers = range(len(self.settings)) if settings is None else settings
-        cells = sorted(row for number in numbers for row in self.settings[number].rows)
-        columns = np.flatnonzero(np.ones(len(self.questions)) if questions is None else questions).tolist()
-        part = np.ix_(np.array(cells, dtype=np.int64), np.array(columns, dtype=np.int64))
+    def select(self, settings: Iterable[SettingSummary]) -> ResultMatrix:
+        """Restrict the matrix to some settings."""
+        rows = sorted(row for one in settings for row in one.rows)
         return replace(
             self,
-            cells=[self.cells[cell] for cell in cells],
-            questions=[self.questions[column] for column in columns],
-            fields=[self.fields[column] for column in columns],
-            clusters=self.clusters[columns],
-            answers=self.answers[part],
-            status=self.status[part],
-            values={name: some for name, values in self.values.items() if not np.isnan(some := values[part]).all()},
+            cells=[self.cells[row] for row in rows],
+            answers=self.answers[rows],
+            status=self.status[rows],
+            values={name: some for name, values in self.values.items() if not np.isnan(some := values[rows]).all()},
         )
 
 
@@ -175,7 +155,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         ResultsFileError: The file is corrupt.
     """
     grid = grid_values(reader.described)
-    on_axes = [{name: hashable(_value(cell, name, reader)) for name in grid} for cell in reader.cells]
+    on_axes = [{name: hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
     placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
     cells = sorted(placed, key=lambda cell: place_in_grid(cell.values, grid))
     row_of = {cell.key: row for row, cell in enumerate(cells)}
@@ -192,9 +172,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     values = _costs(reader.described, cells, answered, shape)
     for place, answer in found.items():
         for metric, value in answer.scores.items():
-            # A score named like a cost is dropped: costs come from the answers.
-            if metric not in _NOT_METRICS:
-                values.setdefault(metric, np.full(shape, np.nan))[place] = value
+            values.setdefault(metric, np.full(shape, np.nan))[place] = value
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
@@ -206,31 +184,14 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         status=status,
         values=values,
         cores=reader.cores(),
-        spent=reader.spent(),
     )
-
-
-def _value(cell: CellRecord, name: str, reader: ResultsReader) -> Any:
-    """Value of a cell on an axis; defaults are stored only for axes with their own column.
-
-    Raises:
-        ResultsFileError: The value has the wrong type for the axis.
-    """
-    default = axes()[name].default
-    value = cell.values.get(name, default)
-    if name in CELL_COLUMNS or default is None:
-        return value
-    expected = bool if isinstance(default, bool) else int | float if isinstance(default, int | float) else str | list
-    if not isinstance(value, expected) or isinstance(value, bool) is not (expected is bool):
-        raise ResultsFileError(f"{reader.path} is corrupt: {name} = {value!r} in cells", reader.path)
-    return value
 
 
 def _costs(
     described: Mapping[str, Any],
     cells: Sequence[CellRecord],
     answers: Mapping[tuple[int, int], AnswerRecord],
-    shape: Shape,
+    shape: tuple[int, int],
 ) -> dict[str, FloatArray]:
     """Counts and measurements of the answers, and their price if the file has prices for the model."""
     written = described.get("prices")
@@ -273,24 +234,20 @@ def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
 
 
 def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fields:
-    """Fields of a question by name.
+    """Fields of a question by name; one with the name of a result column is renamed to `question_NAME`.
 
     A question with evidence also has `evidence_spans`, the number of spans, and `spread`: whether the spans are in
-    several documents, or more than 2,000 characters lie between two of them. A field of the data set with one of these
-    names takes precedence. A field with the name of a result column is renamed to `question_NAME`; `taken` lists the
-    columns of metrics and costs.
+    several documents, or more than 2,000 characters lie between two of them. `taken` lists the columns of metrics and
+    costs.
     """
     found: dict[str, Any] = {}
     if question.evidence:
-        found = {"evidence_spans": len(question.evidence), "spread": _is_spread(question.evidence)}
+        documents, starts, ends = zip(*question.evidence, strict=True)
+        spread = len({*documents}) > 1 or max(starts) - min(ends) > _SPREAD_DISTANCE
+        found = {"evidence_spans": len(question.evidence), "spread": spread}
     found |= {str(name): value for name, value in question.about.items() if _is_plain(value)}
     reserved = {*axes(), *RESERVED, *taken} - {"evidence_spans", "spread"}
     return {f"question_{name}" if name in reserved else name: value for name, value in found.items()}
-
-
-def _is_spread(evidence: Collection[tuple[str, int, int]]) -> bool:
-    several = len({document for document, _, _ in evidence}) > 1
-    return several or max(start for _, start, _ in evidence) - min(end for _, _, end in evidence) > _SPREAD_DISTANCE
 
 
 def _is_plain(value: Any) -> bool:

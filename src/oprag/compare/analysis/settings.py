@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from oprag.compare.spec.axes import AVERAGED, axes, has_effect
 
+if TYPE_CHECKING:
+    from oprag.compare.analysis.best import Curve
+    from oprag.compare.analysis.summary import SettingSummary
+
 __all__ = [
     "ORDERED_AXES",
-    "HasValues",
     "axis_rank",
     "by_data",
     "content",
@@ -21,36 +24,16 @@ __all__ = [
     "varying_axes",
 ]
 
-_NONE_FIRST, _NONE_LAST = (-1, 0), (1, 0)
-ORDERED_AXES = {
-    "chunk_size": _NONE_LAST,
-    "chunk_overlap": _NONE_FIRST,
-    "k": _NONE_LAST,
-    "max_candidates": _NONE_FIRST,
-    "token_budget": _NONE_LAST,
-    "similarity_threshold": _NONE_FIRST,
-    "redundancy_threshold": _NONE_LAST,
-    "min_chunks": _NONE_FIRST,
-    "neighbors": _NONE_FIRST,
-    "passage_tokens": _NONE_LAST,
-    "collapse_tokens": _NONE_LAST,
-    "variants": _NONE_FIRST,
-    "answer_threshold": _NONE_FIRST,
-    "source_token_budget": _NONE_LAST,
-}
-"""Numeric axes, and where None sorts: first if it is the smallest value (no minimum threshold), else last."""
-
-
-class HasValues(Protocol):
-    """Anything with values on axes."""
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """Values of the axes that have an effect."""
-        ...
-
-
-Described = TypeVar("Described", bound=HasValues)
+_NONE_LAST = (
+    *("chunk_size", "k", "token_budget", "redundancy_threshold"),
+    *("passage_tokens", "collapse_tokens", "source_token_budget"),
+)
+_NONE_FIRST = (
+    *("chunk_overlap", "max_candidates", "similarity_threshold", "min_chunks"),
+    *("neighbors", "variants", "answer_threshold"),
+)
+ORDERED_AXES = (*_NONE_LAST, *_NONE_FIRST)
+"""Numeric axes; None is the smallest value of the second group, such as no minimum threshold, else the largest."""
 
 
 def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +41,7 @@ def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
-def varying_axes(settings: Iterable[HasValues]) -> tuple[list[str], dict[str, Any]]:
+def varying_axes(settings: Iterable[SettingSummary | Curve]) -> tuple[list[str], dict[str, Any]]:
     """Axes in which settings differ, and the values of the axes that they share.
 
     An axis without effect in some settings varies if the other settings have several values of it.
@@ -73,7 +56,7 @@ def varying_axes(settings: Iterable[HasValues]) -> tuple[list[str], dict[str, An
 
 def axis_rank(axis: str, value: Any) -> tuple[int, float]:
     """Sort key for the values of a numeric axis."""
-    return ORDERED_AXES[axis] if value is None else (0, value)
+    return (0, value) if value is not None else (-1 if axis in _NONE_FIRST else 1, 0)
 
 
 def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -102,22 +85,22 @@ def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> l
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
 
 
-def by_data(settings: Iterable[Described]) -> dict[str, list[Described]]:
+def by_data(settings: Iterable[SettingSummary]) -> dict[str, list[SettingSummary]]:
     """Settings by data set, since scores of different questions are not comparable."""
-    found: dict[str, list[Described]] = {}
+    found: dict[str, list[SettingSummary]] = {}
     for setting in settings:
         found.setdefault(str(setting.values["data"]), []).append(setting)
     return found
 
 
-def curves_along(settings: Sequence[Described], axis: str) -> list[tuple[dict[str, Any], list[Described]]]:
+def curves_along(settings: Sequence[SettingSummary], axis: str) -> list[tuple[dict[str, Any], list[SettingSummary]]]:
     """Groups of settings that differ only in a numeric axis, sorted along it, each with the values they share."""
-    groups: dict[frozenset[Any], tuple[dict[str, Any], list[Described]]] = {}
+    groups: dict[frozenset[Any], tuple[dict[str, Any], list[SettingSummary]]] = {}
     for setting in settings:
         if axis in setting.values:
             values = {name: value for name, value in setting.values.items() if name != axis}
             groups.setdefault(content(values), (values, []))[1].append(setting)
-    curves: list[tuple[dict[str, Any], list[Described]]] = []
+    curves: list[tuple[dict[str, Any], list[SettingSummary]]] = []
     for shared, (values, members) in groups.items():
         if not any(shared < other for other in groups):
             # Without a threshold, min_chunks has no effect and is not among the values of such a setting, which

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
+from itertools import chain
+from math import inf
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWERED",
     "COSTS",
-    "COUNTED",
     "COUNTS",
     "FAILED",
     "MANY",
@@ -51,9 +52,6 @@ MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
 """Measurements of an answer; CPU in percent is relative to one core."""
 COSTS = ("tokens", *COUNTS, "money", "seconds")
 """Costs of an answer; "tokens" is the sum of input and output tokens."""
-COUNTED = "~ counted by oprag, since the model did not report the tokens of all answers."
-"""The meaning of the mark of `SettingSummary.cost_text`."""
-
 MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
 PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
@@ -77,9 +75,7 @@ class SettingSummary:
         cut_short: Number of answers with a reply that was truncated at the model's output token limit.
         empty: Number of answers that are empty because the model's reply was empty.
         measured: Number of measured answers.
-        errors: Number of failures by error class.
         notes: Number of answers with each note, such as an empty reply.
-        routes: Number of answers by route, for methods with several routes.
         per_answer: Mean calls, tokens and money per answer, as if no calls were shared with other cells. Model costs
             are missing if no model is used, and money if the model has no price.
         measurements: Summary of each of `MEASURED` over the measured answers, without intervals.
@@ -97,9 +93,7 @@ class SettingSummary:
         self.remaining, self.answered, self.failed = counts
         self.asked = self.remaining + self.answered + self.failed
         answers: list[AnswerRecord] = [one for one in matrix.answers[list(rows)].ravel().tolist() if one is not None]
-        self.errors = dict(Counter(one.error for one in answers if one.error))
         self.notes = dict(Counter(note for one in answers if not one.failed for note in set(one.notes)))
-        self.routes = dict(Counter(one.route for one in answers if one.route))
         self.cut_short, self.empty = self.notes.get(CUT_SHORT, 0), self.notes.get(EMPTY, 0)
         self.doubtful = max(self.cut_short, self.empty) > MANY * self.answered
         self.own = kind_of(str(values["method"])).own
@@ -112,19 +106,16 @@ class SettingSummary:
 
     @cached_property
     def scores(self) -> Mapping[str, Summary]:
-        """Summary of each metric over questions, computed on first use.
+        """Summary of each metric over questions.
 
         The score of a question is its mean over the cells; questions without a score in one of them are left out.
         """
-        return _Scores(self)
-
-    def lacks(self, metric: str) -> bool:
-        """Whether some answered questions lack a score of a metric.
-
-        Args:
-            metric: Name of the metric.
-        """
-        return metric in self.scores and int(np.sum(~np.isnan(self.by_question(metric)))) * self.cells < self.answered
+        scores = {name: self.by_question(name) for name in self.matrix.metrics}
+        return {
+            name: summarise(some, self.matrix.clusters, resamples=self.matrix.resamples)
+            for name, some in scores.items()
+            if not np.isnan(some).all()
+        }
 
     def by_question(self, name: str) -> FloatArray:
         """Value of each question of the matrix, averaged over the cells; NaN where it is missing.
@@ -156,17 +147,16 @@ class SettingSummary:
         counted = self.estimated and name in ("tokens", "input_tokens", "output_tokens")
         return f"{'~' if counted and value is not None else ''}{amount(value)}"
 
-    def profile(self, about: Mapping[str, Any] | None = None, **changes: Any) -> Profile:
+    def profile(self, about: Mapping[str, Any] | None = None) -> Profile:
         """The profile of the setting, with which retrievers and chains get the same options.
 
         Args:
             about: What is known of it, for readers of the profile; the options of the index are added as "retrieval".
-            **changes: Values that replace those of the setting.
 
         Raises:
             OptionError: The setting is an own pipeline or reads no context, so there are no options to store.
         """
-        values = {**self.values, **changes}
+        values = dict(self.values)
         kind = kind_of(str(values["method"]))
         if kind.reads != "context":
             raise OptionError(f"method={values['method']} has no context options that a profile could store", values)
@@ -190,41 +180,11 @@ class SettingSummary:
         return values[~np.isnan(values)].tolist()  # type: ignore[no-any-return]
 
 
-class _Scores(Mapping[str, Summary]):
-    """Summaries of the metrics with scores, computed on first use."""
-
-    def __init__(self, setting: SettingSummary) -> None:
-        self._setting = setting
-        scored = [name for name in setting.matrix.metrics if not np.isnan(setting.by_question(name)).all()]
-        self._known: dict[str, Summary | None] = dict.fromkeys(scored)
-
-    def __getitem__(self, metric: str) -> Summary:
-        found, matrix = self._known[metric], self._setting.matrix
-        if found is None:
-            found = self._known[metric] = summarise(
-                self._setting.by_question(metric),
-                matrix.clusters,
-                resamples=matrix.resamples,
-            )
-        return found
-
-    def __contains__(self, metric: object) -> bool:
-        return metric in self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
 def ranked(settings: Iterable[SettingSummary], metric: str) -> list[SettingSummary]:
     """Settings by data set, the highest mean of a metric first; those without a score last."""
-
-    def place(one: SettingSummary) -> float:
-        return -(one.scores[metric].mean or 0.0) if metric in one.scores else float("inf")
-
-    return [one for some in by_data(settings).values() for one in sorted(some, key=place)]
+    sets = by_data(settings).values()
+    means = {one.number: one.scores[metric].mean or 0.0 for one in chain(*sets) if metric in one.scores}
+    return [one for some in sets for one in sorted(some, key=lambda one: -means.get(one.number, -inf))]
 
 
 def _options(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:

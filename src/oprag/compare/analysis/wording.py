@@ -7,25 +7,10 @@ from math import floor, log10
 from typing import Any
 
 from oprag.chunk import counted
-from oprag.compare.stats import Difference, Summary
+from oprag.compare.stats import Difference
 from oprag.masking import describe, shown
 
-__all__ = [
-    "amount",
-    "assignments",
-    "counted",
-    "difference_text",
-    "interval",
-    "listed",
-    "money_text",
-    "name_of",
-    "named",
-    "printable",
-    "score",
-    "share",
-    "spread",
-    "value_text",
-]
+__all__ = ["amount", "counted", "difference_text", "listed", "money_text", "named", "value_text"]
 
 # Axes whose values are clear without the name of the axis.
 _BARE = ("data", "splitter", "embedder", "search", "store", "order", "method", "model")
@@ -53,21 +38,6 @@ def named(values: Mapping[str, Any], names: Collection[str]) -> str:
     return ", ".join(parts)
 
 
-def name_of(values: Mapping[str, Any], names: Collection[str]) -> str:
-    """Same as `named`, but falls back to the method if the setting has no values on these axes."""
-    return named(values, names) or value_text(values.get("method", "all settings"))
-
-
-def score(value: float | None) -> str:
-    """A score with three decimals."""
-    return "–" if value is None else f"{value:z.3f}"
-
-
-def interval(summary: Summary | None) -> str:
-    """A mean with its interval, as far as they are known."""
-    return "–" if summary is None else summary.describe()
-
-
 def difference_text(difference: Difference) -> str:
     """A difference with its interval, and a star if it is significant."""
     return f"{difference}{' *' if difference.significant else ''}"
@@ -80,16 +50,11 @@ def money_text(value: float | None) -> str:
     return f"{value:,.{2 if value >= 1 or not value else 1 - floor(log10(value))}f}"
 
 
-def listed(texts: Sequence[str]) -> str:
-    """Join texts with commas and "and"."""
+def listed(texts: Sequence[str], longest: int = 5) -> str:
+    """Join texts with commas and "and"; of more than the longest list, the first ones and the number of the others."""
+    if len(texts) > longest:
+        texts = [*texts[:longest], f"{len(texts) - longest:,} more"]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
-
-
-def spread(median: float | None, deviation: float | None, digits: int) -> str:
-    """A median with its standard deviation."""
-    if median is None:
-        return "–"
-    return f"{median:z,.{digits}f}" + ("" if deviation is None else f" ± {deviation:,.{digits}f}")
 
 
 def amount(value: float | None) -> str:
@@ -97,19 +62,3 @@ def amount(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}" if value >= 1 else f"{value:.3f}"
-
-
-def share(value: float | None) -> str:
-    """A share in percent."""
-    return "–" if value is None else f"{100 * value:z.1f} %"
-
-
-def printable(value: Any) -> str:
-    """A value as written in an experiment file, with unprintable characters such as terminal escapes replaced."""
-    text = "none" if value is None else shown(str(value), _MAX_VALUE_LENGTH)
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
-def assignments(values: Mapping[str, Any], axes: Collection[str]) -> str:
-    """A setting for copying, such as "order=source, k=8", with values as written in an experiment file."""
-    return ", ".join(f"{name}={printable(values[name])}" for name in axes if name in values)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from oprag.compare.analysis.best import Curve, pareto_front
+from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.effects import effects_of
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import length_curves
-from oprag.compare.analysis.wording import counted, interval, name_of, named, value_text
-from oprag.compare.plotting import plot_curves, plot_differences, plot_pareto
+from oprag.compare.analysis.wording import counted, named, value_text
+from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results
 
-__all__ = ["costs", "length_figures", "lengths", "order_figures"]
+__all__ = ["costs", "length_figures", "lengths", "order_figures", "usual_cost"]
 
 _MAX_CHARTS = 8  # of a section
 _ORDER_AXES = ("order", "source_ranking")
@@ -44,8 +44,10 @@ def length_figures(results: Results, metric: str) -> Iterator[Figure]:
         shared = sorted((name, str(value)) for name, value in curve.values.items() if name not in _ORDER_AXES)
         groups.setdefault(f"{curve.axis} {shared}", []).append(curve)
     for group in sorted(groups.values(), key=lambda group: -sum(len(curve.points) for curve in group)):
-        in_tokens = all(point.context_tokens is not None for curve in group for point in curve.points)
-        names = [name_of(curve.values, [name for name in _ORDER_AXES if name in results.axes]) for curve in group]
+        in_tokens = all(one.cost("context_tokens") is not None for curve in group for one in curve.points)
+        names = [
+            named(curve.values, [name for name in _ORDER_AXES if name in results.axes]) or metric for curve in group
+        ]
         where = named(group[0].values, [name for name in results.axes if name not in _ORDER_AXES])
         yield Figure(
             plot_curves(group, names, x="context_tokens" if in_tokens else group[0].axis),
@@ -65,7 +67,7 @@ def costs(results: Results, metric: str) -> Section | None:
     parts = [
         part
         for where, settings in _by_data(results, metric)
-        for cost in (results.usual_cost(metric), "money", "seconds")
+        for cost in (usual_cost(results, metric), "money", "seconds")
         for part in _front(results, metric, cost, settings, where)
     ]
     intro = Text(
@@ -73,6 +75,12 @@ def costs(results: Results, metric: str) -> Section | None:
         "It only compares means, so a step may be due to chance."
     )
     return Section("cost", "Score against cost", [intro, *parts]) if parts else None
+
+
+def usual_cost(results: Results, metric: str) -> str:
+    """The main cost: tokens if every setting with scores calls a model, else context tokens."""
+    asking = all(one.asks_model for one in results.settings if metric in one.scores)
+    return "tokens" if asking else "context_tokens"
 
 
 def _front(results: Results, metric: str, cost: str, settings: list[SettingSummary], where: str) -> Iterator[Part]:
@@ -87,7 +95,7 @@ def _front(results: Results, metric: str, cost: str, settings: list[SettingSumma
     plot = plot_pareto(scores, paid, groups, metric=metric, cost=cost)
     yield Figure(plot, title, f"{counted(len(points), 'setting')}, grouped by {group}.")
     front = [points[place][0] for place in pareto_front(scores, paid)]
-    rows = [(results.label(one), one.cost_text(cost), interval(one.scores[metric])) for one in front]
+    rows = [(results.label(one), one.cost_text(cost), one.scores[metric].describe()) for one in front]
     yield Table(f"Pareto front of {title}, cheapest first", ("setting", f"{name} per answer", metric), rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.differences import SettingDifference, axis_pairs
 from oprag.compare.analysis.effects import slices_of
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
@@ -22,32 +22,32 @@ def slices(results: Results, metric: str) -> Section | None:
     sets = by_data([one for one in results.settings if metric in one.scores])
     rows = [
         (
-            f"{f'{data}, ' if len(sets) > 1 else ''}{field} {value_text(one.value)}",
-            value_text(one.effect.value),
-            difference_text(one.effect.difference),
-            f"{one.effect.difference.n:,}",
-            f"{one.contrast}",
+            f"{f'{data}, ' if len(sets) > 1 else ''}{field} {value_text(value)}",
+            value_text(one.value),
+            difference_text(one.difference),
+            f"{one.difference.n:,}",
         )
         for data in sets
-        for field in results.fields
+        for field in results.matrix.field_names
         if (found := slices_of(results.matrix, field, metric, data=data))
-        and min(one.questions for one in found) >= _MIN_QUESTIONS
-        for one in found
+        and min(one.difference.n for effects in found.values() for one in effects) >= _MIN_QUESTIONS
+        for value, effects in found.items()
+        for one in effects
     ]
     if not rows:
         return None
     intro = Text(
         "Each other order minus source order, averaged for each question over all settings that differ only in the "
         "order; corrected for the rows of one field. A difference that is significant in only one row does not mean "
-        "that rows differ from each other: the last column, with uncorrected intervals, shows whether they do."
+        "that rows differ from each other."
     )
-    head = ("questions with", "order", "minus source [95 % interval]", "questions", "that minus other questions")
+    head = ("questions with", "order", "minus source [95 % interval]", "questions")
     return Section("slices", "Where order matters", [intro, Table(f"{metric} by question field", head, rows, names=2)])
 
 
 def section(results: Results, metric: str) -> Section | None:
     """All pairs of settings that differ in only one axis, the lowest p first."""
-    counts = {axis: results.count_pairs(axis) for axis in results.axes if axis != "data"}
+    counts = {axis: len([*axis_pairs(results.matrix, axis)]) for axis in results.axes if axis != "data"}
     too_many = [axis for axis, count in counts.items() if count > _MAX_PAIRS]
     pairs = [pair for axis in counts if axis not in too_many for pair in results.differences(axis, [metric])]
     differing = sorted((pair for pair in pairs if not pair.difference.tied), key=_lowest_p)
@@ -74,7 +74,7 @@ def section(results: Results, metric: str) -> Section | None:
 def _row(results: Results, pair: SettingDifference) -> tuple[str, ...]:
     axis, difference = pair.axis or "", pair.difference
     where = named(pair.setting.values, [name for name in results.axes if name != axis])
-    against = named(pair.baseline_alone, results.axes)
+    against = named(pair.baseline.values, [name for name in results.axes if name not in pair.setting.values])
     return (
         f"{named(pair.setting.values, [axis])} minus {named(pair.baseline.values, [axis])}",
         f"{where} (against {against})".strip() if against else where or "–",

@@ -22,7 +22,7 @@ def section(results: Results, metric: str | None) -> Section:
     """Warnings, the verdicts, and the charts that support them."""
     about = [
         counted(len(results.matrix.questions), "question"),
-        counted(len(results), "setting"),
+        counted(len(results.settings), "setting"),
         counted(sum(one.answered for one in results.settings), "answer"),
         f"models: {', '.join(results.matrix.described['models']) or 'none'}",
         f"main metric: {metric or 'none'}",

@@ -13,7 +13,7 @@ import numpy as np
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
-from oprag.compare.analysis.wording import counted, score
+from oprag.compare.analysis.wording import counted
 from oprag.compare.db.keys import JUDGED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
@@ -117,7 +117,7 @@ class _Sides:
         if self._metric is not None:
             value = float(setting.by_question(self._metric)[place])
             mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
-            notes.insert(0, f"{self._metric} {score(None if isnan(value) else value)}{mean}")
+            notes.insert(0, f"{self._metric} {'–' if isnan(value) else f'{value:z.3f}'}{mean}")
         drawn, chunks = self._map(question, answer.context) if answer.context is not None else ("", "")
         asked = {key: step.removeprefix(JUDGED) for step, key in answer.replies if step.startswith(JUDGED)}
         return {

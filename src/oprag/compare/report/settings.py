@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from oprag.compare.analysis.differences import SettingDifference, single_baselines
-from oprag.compare.analysis.summary import COUNTED, MANY, PROBLEMS, SettingSummary, ranked
-from oprag.compare.analysis.wording import difference_text, interval, listed, named, share, spread
+from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.summary import MANY, PROBLEMS, SettingSummary, ranked
+from oprag.compare.analysis.wording import difference_text, listed, named
+from oprag.compare.report.charts import usual_cost
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results
 
@@ -25,7 +27,8 @@ def section(results: Results, metric: str | None, axis: str = "order") -> Sectio
     settings = results.settings if metric is None else ranked(results.settings, metric)
     parts: list[Part] = [] if metric is None else [_main(results, settings, metric, axis)]
     if any(one.estimated for one in settings):
-        parts.append(Text(COUNTED, quiet=True))
+        counted = "~ counted by oprag, since the model did not report the tokens of all answers."
+        parts.append(Text(counted, quiet=True))
     if any(one.doubtful for one in settings):
         parts.append(
             Text(
@@ -44,10 +47,6 @@ def section(results: Results, metric: str | None, axis: str = "order") -> Sectio
     for name in _USAGE:
         if any(one.per_answer.get(name) for one in settings):
             columns[name.replace("_", " ")] = [one.cost_text(name) for one in settings]
-    if any(one.routes for one in settings):
-        columns["answered in the first step"] = [
-            share(one.routes.get("rag", 0) / sum(one.routes.values()) if one.routes else None) for one in settings
-        ]
     return Section("settings", "All settings", [*parts, _table(results, "Mean usage per answer", settings, columns)])
 
 
@@ -56,12 +55,14 @@ def _main(results: Results, settings: Sequence[SettingSummary], metric: str, fir
     caption = f"{metric} with 95 % interval, highest first"
     # Differences along the first axis in which settings have exactly one baseline, `first_axis` if possible.
     for axis in sorted((name for name in results.axes if name != "data"), key=lambda name: name != first_axis):
-        if baselines := single_baselines(results.differences(axis, [metric])):
+        pairs = results.differences(axis, [metric])
+        several = Counter(one.setting.number for one in pairs)
+        if baselines := {one.setting.number: one for one in pairs if several[one.setting.number] == 1}:
             title = f"minus {named(next(iter(baselines.values())).baseline.values, [axis])}"
             columns[title] = [_difference(baselines.get(one.number)) for one in settings]
             caption += f"; the difference is from the setting that differs only in {axis}, * if significant"
             break
-    costs = [results.usual_cost(metric), *(["money"] if any("money" in one.per_answer for one in settings) else [])]
+    costs = [usual_cost(results, metric), *(["money"] if any("money" in one.per_answer for one in settings) else [])]
     columns |= {cost.replace("_", " "): [one.cost_text(cost) for one in settings] for cost in costs}
     for name, title in PROBLEMS.items():
         if any(counts := [int(getattr(one, name)) for one in settings]):
@@ -77,16 +78,17 @@ def _difference(one: SettingDifference | None) -> str:
 
 
 def _scores(settings: Sequence[SettingSummary], metric: str) -> list[str]:
-    """Means with intervals, and the number of questions if other settings of the data set have more."""
+    """Means with intervals; and the number of questions if more were answered, here or elsewhere in the data set."""
     summaries = [one.scores.get(metric) for one in settings]
     most: dict[str, int] = {}
     for one, summary in zip(settings, summaries, strict=True):
         if summary is not None:
             most[one.values["data"]] = max(most.get(one.values["data"], 0), summary.n)
     return [
-        f"{interval(summary)} (n = {summary.n:,})"
-        if summary is not None and (summary.n < most[one.values["data"]] or one.lacks(metric))
-        else interval(summary)
+        "–"
+        if summary is None
+        else summary.describe()
+        + (f" (n = {summary.n:,})" if summary.n < max(most[one.values["data"]], one.answered / one.cells) else "")
         for one, summary in zip(settings, summaries, strict=True)
     ]
 
@@ -107,7 +109,8 @@ def measured(results: Results) -> Section | None:
     for name, digits in _MEASURED.items():
         known = [one.measurements.get(name) for one in settings]
         columns[name.replace("_", " ")] = [
-            "–" if one is None else spread(one.median, one.standard_deviation, digits) for one in known
+            "–" if one is None else f"{one.median:,.{digits}f} ± {one.standard_deviation or 0.0:,.{digits}f}"
+            for one in known
         ]
     caption = "Time, CPU and memory of an answer, median ± standard deviation over measured answers"
     cores = " or ".join(results.matrix.cores)
