@@ -109,7 +109,3 @@ def cleaned_full(embeddings: Any) -> Iterator[VectorStore]:
         yield _Full(embeddings)
     finally:
         closed.append("full")
-
-
-def nonsense(embeddings: Any) -> Any:
-    return [embeddings]

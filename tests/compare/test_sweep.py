@@ -6,9 +6,9 @@ import pytest
 
 from oprag import ExperimentError, OptionError
 from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
-from oprag.compare.providers.names import tokenizer_of
 from oprag.index.splitting import Split, pieces_of
 from oprag.profile import read_profile, write_profile
+from oprag.token_counters import tokenizer_named
 from oprag.tokens import approximate_tokens
 from tests.compare.folders import write_data
 from tests.compare.ledgers import reader, thorough, write_ledgers
@@ -147,7 +147,7 @@ def candidates(documents, budget, **grid):
 @pytest.mark.parametrize("document", [PROSE, NUMBERS, RAGGED])
 @pytest.mark.parametrize("split", [Split(), Split("words", 40), Split("recursive", 100), Split("recursive")])
 def test_the_shorter_half_of_the_chunks_fills_the_budget(document, split):
-    pieces = pieces_of({"a": document}, tokenizer_of("local").tokenizer, split)
+    pieces = pieces_of({"a": document}, tokenizer_named("local").tokenizer, split)
     found = sorted(approximate_tokens(window.text) for window, _ in pieces)
     shorter = found[: len(found) // 2]
     k = candidates({"a": document}, 8_192, splitter=split.splitter, chunk_size=split.size)
@@ -179,7 +179,7 @@ def test_the_largest_budget_and_the_smallest_chunks_decide():
 
 
 def test_without_a_budget_every_chunk_is_a_candidate():
-    pieces = [*pieces_of({"a": PROSE}, tokenizer_of("local").tokenizer, Split())]
+    pieces = [*pieces_of({"a": PROSE}, tokenizer_named("local").tokenizer, Split())]
     assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
 
 

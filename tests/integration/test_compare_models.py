@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ExperimentError
+from oprag import OptionError
 from oprag.compare.providers.model import ModelSpec
 from oprag.methods.model_calls import Message, Prompt, Usage
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
@@ -88,7 +88,7 @@ def test_a_server_that_hangs(server):
 
 
 def test_a_setting_of_a_wrong_type_is_named(server):
-    with pytest.raises(ExperimentError, match="cannot use the model 'openai:chat-3': stop: Input should be a valid"):
+    with pytest.raises(OptionError, match="cannot use the model 'openai:chat-3': stop: Input should be a valid"):
         by_name(server, stop=3)
 
 
@@ -145,7 +145,7 @@ class TestIdentity:
 
 @pytest.mark.filterwarnings("ignore:WARNING. temprature is not default parameter")
 def test_a_setting_that_nobody_knows_is_refused(server):
-    with pytest.raises(ExperimentError, match="did you mean 'temperature'"):
+    with pytest.raises(OptionError, match="did you mean 'temperature'"):
         by_name(server, temprature=0)
 
 
@@ -182,7 +182,7 @@ class TestLocal:
     @pytest.mark.parametrize("wrong", [{"base_url": "http://host"}, {"model": "m"}, {"temprature": 1}])
     @pytest.mark.filterwarnings("ignore:WARNING. temprature is not default parameter")
     def test_settings_that_it_does_not_know(self, wrong):
-        with pytest.raises(ExperimentError, match=next(iter(wrong))):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
             ModelSpec("local", **wrong).open()
 
 

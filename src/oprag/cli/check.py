@@ -79,11 +79,10 @@ def _rows(path: Path) -> list[StoredChunk]:
         raise InputFileError(f"{path} is a folder; {_ADVICE}", str(path))
     builder = DataSetBuilder(path)
     rows = []
-    for record in json_records(builder, path, with_nan=True):
-        with builder.at(record.place):
-            rows.append(_row(record.fields))
     try:
-        builder.check()
+        for record in json_records(builder, path, with_nan=True):
+            with builder.at(record.place):
+                rows.append(_row(record.fields))
     except DataError as error:
         raise DataError(f"{error}\n{_ADVICE}", str(path)) from error
     return rows

@@ -9,13 +9,14 @@ from typing import Any
 from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
 from oprag.compare.metrics.registry import usual_metric
-from oprag.compare.providers.names import LOCAL, tokenizer_of
+from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import as_grids
 from oprag.errors import OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.masking import describe
+from oprag.token_counters import tokenizer_named
 from oprag.tokens import TokenCounter, count
 
 __all__ = ["sweep_experiment"]
@@ -105,7 +106,7 @@ def _typical_length(data: DataSet, split: Split, count_tokens: TokenCounter) -> 
     the tokens, and splitters that keep paragraphs make shorter chunks. So a sample of the documents is split, with the
     packaged tokenizer regardless of the embedder, and the best-ranked chunks are assumed to be among the shorter ones.
     """
-    pieces = pieces_of(dict(_sample(data.documents, split.size or 1)), tokenizer_of(LOCAL).tokenizer, split)
+    pieces = pieces_of(dict(_sample(data.documents, split.size or 1)), tokenizer_named(LOCAL).tokenizer, split)
     lengths = sorted(count(window.text, count_tokens) for window, _ in pieces)
     shorter = lengths[: (len(lengths) + 1) // 2]
     return max(1.0, sum(shorter) / len(shorter)) if shorter else 1.0

@@ -138,19 +138,10 @@ def test_an_empty_file_has_no_questions(tmp_path):
     assert refused(write(tmp_path / "q.jsonl", b"\n\n")).endswith("q.jsonl contains no questions")
 
 
-def test_five_problems_are_told_with_their_lines_and_the_others_counted(tmp_path):
+def test_the_first_problem_is_told_with_its_line(tmp_path):
     rows = [ROW if number % 2 else {**ROW, "question": number} for number in range(1, 21)]
     path = write_lines(tmp_path / "q.jsonl", *rows)
-    lines = refused(path).splitlines()
-    assert lines[0] == f"{path}, line 2: question must be a string, got 2"
-    assert [line.partition(", ")[2].partition(":")[0] for line in lines[:-1]] == [
-        "line 2",
-        "line 4",
-        "line 6",
-        "line 8",
-        "line 10",
-    ]
-    assert lines[-1] == "and more"
+    assert refused(path) == f"{path}, line 2: question must be a string, got 2"
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import EmbeddingError, OptionError
-from oprag.compare.metrics import (
+from oprag import EmbeddingError
+from oprag.compare.metrics.answers import (
+    WITHOUT_SPACES,
     answer_cosine,
-    choice_accuracy,
     exact_match,
     long_context_share,
+    normalized_words,
     paper_token_usage,
-    rouge_l,
     token_f1,
 )
-from oprag.compare.metrics.answers import WITHOUT_SPACES, normalized_words
 
 # What ∞Bench's own function gives, seen by running it.
 OFFICIAL = [
@@ -179,22 +178,11 @@ def test_the_formula_of_the_paper():
     assert paper_token_usage("") == paper_token_usage(" \n") == 0
 
 
-def test_what_has_no_length_is_refused():
-    with pytest.raises(OptionError, match="response must be a string, got 12"):
-        paper_token_usage(12)  # type: ignore[arg-type]
-
-
 def test_the_share_of_the_long_context():
     assert long_context_share(25, 100) == 0.25
     assert long_context_share(0, 100) == 0
     assert long_context_share(125, 100) == 1.25
     assert long_context_share(0, 0) is None
-
-
-@pytest.mark.parametrize(("read", "whole"), [(-1, 5), (5, -1), (1.5, 5), (5, None), (True, 5)])
-def test_counts_are_whole_numbers(read, whole):
-    with pytest.raises(OptionError, match=r"tokens_(read|of_sources) must be an integer >= 0, got"):
-        long_context_share(read, whole)
 
 
 numbers = st.floats(-1e3, 1e3).map(lambda value: round(value, 3))
@@ -238,42 +226,3 @@ def test_vectors_of_other_dimensions_are_refused():
         answer_cosine([1, 0], [[1, 0, 0]])
     with pytest.raises(EmbeddingError, match="same dimension, got 0 and 0"):
         answer_cosine([], [[]])
-
-
-def test_one_answer_is_a_list_of_one_vector():
-    with pytest.raises(EmbeddingError, match="vectors must be numbers"):
-        answer_cosine([1, 0], [1, 0])  # type: ignore[list-item]
-
-
-def test_a_question_without_answers_has_no_score():
-    with pytest.raises(OptionError, match="at least one vector, got none"):
-        answer_cosine([1, 0], [])
-
-
-METRICS = [token_f1, exact_match, rouge_l, choice_accuracy]
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("prediction", [None, 3, b"bear", ["bear"], float("nan")])
-def test_a_prediction_is_a_string(metric, prediction):
-    with pytest.raises(OptionError, match="prediction must be a string, got"):
-        metric(prediction, ["bear", "A"])
-
-
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        ("bear", "must be a list or tuple of strings, got 'bear'"),
-        (None, "must be a list or tuple of strings, got None"),
-        ({"bear"}, "must be a list or tuple of strings"),
-        ([], "must contain at least one string, got none"),
-        ((), "do not score questions without"),
-        (["bear", None], "must be a string, got None"),
-        ([["bear", "A"]], "must be a string, got"),
-    ],
-)
-def test_answers_are_strings_at_least_one(metric, answers, message):
-    with pytest.raises(OptionError, match=message) as caught:
-        metric("bear", answers)
-    assert ("labels" if metric is choice_accuracy else "answers") in str(caught.value)

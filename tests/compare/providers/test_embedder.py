@@ -9,7 +9,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from llama_index.core.embeddings import MockEmbedding
 
-from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, split_tokens
+from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, OptionError, split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from tests.cli import embeddings_provider
 from tests.helpers import WordEmbedder, run_python
@@ -136,7 +136,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("given", ["", "words", "nobody:model", "huggingface:", f"{__name__}:Hosted"])
     def test_a_name_that_means_nothing(self, given):
-        with pytest.raises(ExperimentError, match=r"must be local or PROVIDER:MODEL|cannot use the embeddings"):
+        with pytest.raises(OptionError, match=r"must be local or PROVIDER:MODEL|cannot use the embeddings"):
             opened(given)
 
     def test_what_does_not_say_what_it_is_needs_a_name(self):
@@ -153,17 +153,17 @@ class TestRefusals:
             opened(given, dimensions=3)
 
     def test_a_key_that_is_missing(self, cohere):
-        with pytest.raises(ExperimentError, match="Did not find cohere_api_key"):
+        with pytest.raises(OptionError, match="Did not find cohere_api_key"):
             opened("cohere:keyless")
 
     def test_a_tokenizer_that_there_is_not(self):
         embedder = opened(tokenizer="words")
-        with pytest.raises(ExperimentError, match="a tokenizer must be"):
+        with pytest.raises(OptionError, match="a tokenizer must be"):
             embedder.tokenizer.count(TEXT)
 
     def test_without_its_package(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "langchain_huggingface", None)
-        with pytest.raises(ExperimentError, match="pip install langchain-huggingface"):
+        with pytest.raises(OptionError, match="pip install langchain-huggingface"):
             opened("huggingface:BAAI/bge-large-en-v1.5")
 
 

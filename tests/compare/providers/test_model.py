@@ -11,7 +11,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 
-from oprag import ExperimentError
+from oprag import ExperimentError, OptionError
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import MissingExtraError
 from oprag.masking import describe, masked_error
@@ -136,18 +136,18 @@ class TestRefusals:
 
     @pytest.mark.parametrize("given", ["", "nobody:model", "nobody", "tests.compare.answering:quick"])
     def test_a_name_that_nobody_knows(self, given):
-        with pytest.raises(ExperimentError, match=r"name is empty|nobody|answering"):
+        with pytest.raises(OptionError, match=r"name is empty|nobody|answering"):
             ModelSpec(given).open()
 
     def test_a_package_that_is_missing_and_a_key(self, groq):
-        with pytest.raises(ExperimentError, match="GROQ_API_KEY"):
+        with pytest.raises(OptionError, match="GROQ_API_KEY"):
             ModelSpec("groq:keyless").open()
-        with pytest.raises(ExperimentError, match="langchain-mistralai"):
+        with pytest.raises(OptionError, match="langchain-mistralai"):
             ModelSpec("mistralai:large").open()
 
     def test_a_setting_that_the_model_does_not_know(self, groq):
         with pytest.raises(
-            ExperimentError, match=r"unknown setting of groq:cranes 'temprature'; did you mean 'temperature'\?"
+            OptionError, match=r"unknown setting of groq:cranes 'temprature'; did you mean 'temperature'\?"
         ):
             ModelSpec("groq:cranes", temprature=0).open()
 
@@ -165,19 +165,6 @@ class TestRetries:
         again = client.with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
         assert ModelSpec(again).open().complete(PROMPT).error is not None
         assert client.called == 2
-
-    def test_a_client_that_is_made_here_has_its_own_and_a_timeout(self, monkeypatch):
-        made = []
-
-        def init(name, **settings):
-            made.append(Hosted(model=name, **settings))
-            return made[-1]
-
-        monkeypatch.setattr("langchain.chat_models.init_chat_model", init)
-        ModelSpec("hosted:chat").open()
-        assert (made[-1].max_retries, made[-1].timeout) == (Hosted().max_retries, 600.0)
-        ModelSpec("hosted:chat", max_retries=4, timeout=5).open()
-        assert (made[-1].max_retries, made[-1].timeout) == (4, 5)
 
 
 EMPTY = json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": []})

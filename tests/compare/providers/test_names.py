@@ -9,8 +9,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from oprag import ExperimentError, LocalEmbedder, TokenizerError, approximate_tokens, split_tokens
-from oprag.compare.providers.names import counter_of, qualified_name, tokenizer_of
+from oprag import ExperimentError, LocalEmbedder, OpragError, TokenizerError, approximate_tokens, split_tokens
+from oprag.compare.providers.names import counter_of, qualified_name
+from oprag.token_counters import tokenizer_named
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -64,7 +65,7 @@ def test_a_folder_and_a_file_of_hugging_face(folder):
     assert counter(TEXT) == 8
     assert counter("harbour \ud800") == 2
     assert counter_of(f"huggingface:{folder / 'tokenizer.json'}").identity == counter.identity
-    windows = split_tokens(TEXT, tokenizer_of(f"huggingface:{folder}").tokenizer, chunk_size=3)
+    windows = split_tokens(TEXT, tokenizer_named(f"huggingface:{folder}").tokenizer, chunk_size=3)
     assert [window.text for window in windows] == ["The harbour of ", "Aldmere has nine ", "cranes."]
 
 
@@ -84,10 +85,11 @@ def test_it_is_known_by_what_it_holds(folder, tmp_path):
 
 def test_an_encoding_of_tiktoken(encoding):
     code = (
-        "from oprag.compare.providers.names import counter_of, tokenizer_of; from oprag import split_tokens\n"
+        "from oprag.compare.providers.names import counter_of\n"
+        "from oprag import split_tokens; from oprag.token_counters import tokenizer_named\n"
         f"counter = counter_of({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"
-        f"windows = split_tokens('the theme', tokenizer_of({encoding!r}).tokenizer, chunk_size=3)\n"
+        f"windows = split_tokens('the theme', tokenizer_named({encoding!r}).tokenizer, chunk_size=3)\n"
         "print([window.text for window in windows])"
     )
     assert run_python(code).splitlines() == ["11 tiktoken(small)", "['the the', 'me']"]
@@ -124,31 +126,31 @@ def test_what_a_function_is_kept_under():
     "wrong", ["", "word", "tiktoken:", "huggingface: ", "nobody:count", None, 3, str, "x".count, ":", "a:b:c"]
 )
 def test_what_is_no_counter(wrong):
-    with pytest.raises(ExperimentError, match=r"must be .*one of approximate|method"):
+    with pytest.raises(OpragError, match=r"must be .*one of approximate|method"):
         counter_of(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["", "words", "tiktoken:", "huggingface:"])
 def test_what_is_no_tokenizer(wrong):
-    with pytest.raises(ExperimentError, match="must be local, huggingface:PATH or tiktoken:ENCODING"):
-        tokenizer_of(wrong)
+    with pytest.raises(OpragError, match="must be local, huggingface:PATH or tiktoken:ENCODING"):
+        tokenizer_named(wrong)
 
 
 def test_an_encoding_that_there_is_not():
-    with pytest.raises(ExperimentError, match=r"'nothing_base' cannot be loaded.*cl100k_base"):
+    with pytest.raises(OpragError, match=r"'nothing_base' cannot be loaded.*cl100k_base"):
         counter_of("tiktoken:nothing_base")
 
 
 def test_a_damaged_file(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text("{}")
-    with pytest.raises(ExperimentError, match="cannot be loaded"):
+    with pytest.raises(OpragError, match="cannot be loaded"):
         counter_of(f"huggingface:{path}")
 
 
 def test_a_package_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    with pytest.raises(ExperimentError, match="pip install tiktoken"):
+    with pytest.raises(OpragError, match="pip install tiktoken"):
         counter_of("tiktoken:another_base")
 
 

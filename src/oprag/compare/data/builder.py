@@ -16,23 +16,17 @@ from oprag.masking import describe
 
 __all__ = ["DataSetBuilder", "RecordError"]
 
-_MAX_PROBLEMS = 5
-
 
 class RecordError(Exception):
     """A record violates its format; the message has the field, the value and the expected value."""
 
 
 class DataSetBuilder:
-    """Builds a data set from files, which must be inside the folder `within`, if given, and not hidden there.
-
-    Problems are collected with their locations, so that one pass reports several records.
-    """
+    """Builds a data set from files, which must be inside the folder `within`, if given, and not hidden there."""
 
     def __init__(self, path: Path, within: Path | None = None) -> None:
         self.path = path
         self._within = None if within is None else within.resolve()
-        self._problems: list[str] = []
         self._documents: dict[str, DocumentText] = {}
         self._names: dict[Hashable, str] = {}
         self._questions: dict[str, Question] = {}
@@ -40,19 +34,11 @@ class DataSetBuilder:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Collect a problem raised in this block under this location, and continue after the block."""
+        """Raise a problem in this block as a DataError with this location."""
         try:
             yield
         except (RecordError, InputFileError) as error:
-            self._problems.append(f"{place}: {error}")
-            if len(self._problems) > _MAX_PROBLEMS:
-                self.check()
-
-    def check(self) -> None:
-        """Raise a DataError with the first five problems, one per line."""
-        if self._problems:
-            more = ["and more"] if len(self._problems) > _MAX_PROBLEMS else []
-            raise DataError("\n".join([*self._problems[:_MAX_PROBLEMS], *more]), str(self.path))
+            raise DataError(f"{place}: {error}", str(self.path)) from error
 
     def check_inside(self, path: Path) -> None:
         """Raise if a file or folder must not be read."""
@@ -116,8 +102,7 @@ class DataSetBuilder:
         self._questions[id] = question
 
     def data_set(self, name: str) -> DataSet:
-        """Return the finished data set; raises if there were problems."""
-        self.check()
+        """Return the finished data set; raises if it has no questions."""
         if not self._questions:
             raise DataError(f"{self.path} contains no questions", str(self.path))
         questions = tuple(self._questions.values())

@@ -79,5 +79,4 @@ def documents_by_name(given: Path | None, folder: Path, builder: DataSetBuilder)
             if line.document in texts:
                 raise RecordError(f"duplicate document {describe(line.document)}; names must be unique")
             texts[line.document] = partial(str, line.text)
-    builder.check()
     return Documents(builder, lines, texts)

@@ -60,7 +60,7 @@ def read_data(
     Raises:
         OptionError: The format, an option or its value is unknown or invalid.
         InputFileError: A file or folder is missing, cannot be read, or is outside `within`.
-        DataError: Records are invalid; the message has the locations of the first five.
+        DataError: Records are invalid; the message has the location of the first one.
         MissingExtraError: A document is a PDF file, and the package to read it is not installed.
     """
     allowed = format_options(format)

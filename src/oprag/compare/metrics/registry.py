@@ -225,11 +225,7 @@ def higher_is_better(name: str, described: Mapping[str, Any] | None = None) -> b
 
 
 def check_better(name: str, described: Mapping[str, Any] | None = None) -> None:
-    """Reject a metric for which higher is not better; see `higher_is_better`.
-
-    Raises:
-        OptionError: Higher is not better.
-    """
+    """Reject a metric for which higher is not better; see `higher_is_better`."""
     if not higher_is_better(name, described):
         why = METRICS[name].not_better if name in METRICS else ITS_FUNCTION
         raise OptionError(
@@ -302,29 +298,29 @@ def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken
             raise ExperimentError(f"the judge {describe(name)} is not among the metrics; add it to `metrics`", name)
         if name in METRICS:
             raise ExperimentError(f"a metric named {name!r} already exists; use a different name for the judge", name)
-    names: set[str] = set()
+    known, names = (*METRICS, *judges), set[str]()
     for one in given:
         name = metric_name(one)
-        _check_name(one, name, (*METRICS, *judges))
-        if name in RESERVED or name in taken:
-            raise ExperimentError(
-                f"a metric cannot be named {name!r}: results have a column with this name; use a different name",
-                name,
-            )
+        _check_name(one, name, known)
         if name in names:
             raise ExperimentError(f"two metrics are named {name!r}; use different names", name)
+        if name in RESERVED or name in taken:
+            raise ExperimentError(
+                f"a metric cannot be named {name!r}: results have a column with this name; use a different name", name
+            )
         names.add(name)
 
 
 def _check_name(given: Any, name: str, known: Collection[str]) -> None:
-    if given == name and name not in known:
-        choices = f"use one of {', '.join(known)}, or a function"
-        raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
-    if given != name and iscoroutinefunction(given):
+    if isinstance(given, str):
+        if name not in known:
+            choices = f"use one of {', '.join(known)}, or a function"
+            raise ExperimentError(f"unknown metric {describe(name)}; {choices}", name)
+    elif iscoroutinefunction(given):
         raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
-    if given != name and name in known:
+    elif name in known:
         raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
-    if not name.isidentifier():
+    elif not name.isidentifier():
         raise ExperimentError(f"a metric must be a name or a function, got {describe(given)}", given)
 
 

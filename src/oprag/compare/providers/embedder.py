@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any
 
-from oprag.compare.providers.identity import identity_of_name, path_of
-from oprag.compare.providers.names import LOCAL, as_experiment_errors, is_instance, tokenizer_of
+from oprag.compare.providers.identity import identity_as_named, identity_of_name
+from oprag.compare.providers.names import LOCAL, client_settings, is_instance
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.validation import String, pydantic
 from oprag.embedding.embedder import DualEncoder, Embedder, NamedEmbedder
 from oprag.embedding.identity import digest_of
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.masking import describe, reason
-from oprag.token_counters import HUGGINGFACE, NamedTokenizer
+from oprag.token_counters import HUGGINGFACE, NamedTokenizer, tokenizer_named
 
 __all__ = ["EmbedderSpec", "ExperimentEmbedder", "embedder_of"]
 
@@ -28,7 +28,7 @@ class ExperimentEmbedder:
     paid: bool  # whether embedding may cost money
     _embedder: Any = field(repr=False)  # None in a plan
     _prefixes: tuple[str, str] = field(repr=False)
-    _tokenizer: str | NamedTokenizer = field(repr=False)
+    _tokenizer: str = field(repr=False)
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension); the question prefix is prepended to each text."""
@@ -41,7 +41,7 @@ class ExperimentEmbedder:
     @cached_property
     def tokenizer(self) -> NamedTokenizer:
         """The tokenizer of the embedder, loaded on first use."""
-        return tokenizer_of(self._tokenizer) if isinstance(self._tokenizer, str) else self._tokenizer
+        return tokenizer_named(self._tokenizer)
 
 
 class EmbedderSpec(ProviderSpec):
@@ -55,8 +55,7 @@ class EmbedderSpec(ProviderSpec):
         question_prefix: Prefix of each question, such as BGE's instruction.
         document_prefix: Prefix of each document.
         tokenizer: Tokenizer for splitting documents and counting tokens: "local", "huggingface:PATH" or
-            "tiktoken:ENCODING". By default the tokenizer of the embedder, if it has one (the packaged embedder and
-            "huggingface:PATH" do), else the tokenizer of the packaged embedder.
+            "tiktoken:ENCODING". By default that of an embedder "huggingface:PATH", else of the packaged embedder.
         paid: Whether embedding may cost money, in which case a plan does not use the embedder. By default True for
             PROVIDER:MODEL unless known to run on this machine, and for LangChain and LlamaIndex embeddings objects.
         **others: Settings of an embedder given by name.
@@ -84,17 +83,14 @@ class EmbedderSpec(ProviderSpec):
             planned: Whether it is for a plan, for which an embedder that costs money only counts tokens.
 
         Raises:
-            ExperimentError: The embedder or one of its settings is unknown, or it needs a name.
+            OptionError: The embedder or one of its settings is unknown.
+            ExperimentError: It is not an embedder, or needs a name.
             MissingExtraError: A required package is not installed.
         """
         prefixes = (self.question_prefix, self.document_prefix)
-        embedder = None
-        if planned and self.paid is not False and self.may_cost:
-            name = identity_of_name(self.use, self.settings)
-        else:
-            with as_experiment_errors():
-                embedder = self._loaded()
-            name = embedder.name
+        embedder = None if planned and self.paid is not False and self.may_cost else self._loaded()
+        name = identity_of_name(self.use, self.settings) if embedder is None else embedder.name
+        of_hub = isinstance(self.use, str) and self.use.startswith(f"{HUGGINGFACE}:")
         # An embeddings object of a framework may call any service.
         may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
         return ExperimentEmbedder(
@@ -102,7 +98,7 @@ class EmbedderSpec(ProviderSpec):
             paid=may_cost if self.paid is None else self.paid,
             _embedder=embedder,
             _prefixes=prefixes,
-            _tokenizer=self.tokenizer or _own_tokenizer(self.use, embedder),
+            _tokenizer=self.tokenizer or (self.use if of_hub else LOCAL),
         )
 
     def _loaded(self) -> Any:
@@ -115,7 +111,7 @@ class EmbedderSpec(ProviderSpec):
                 raise ExperimentError(f"{LOCAL} has no settings, got {', '.join(self.settings)}", given)
             return local_embedder()
         if isinstance(given, str):
-            return _of_provider(given, self.client_settings, identity_of_name(given, self.settings))
+            return _of_provider(given, self.settings)
         wrap: Callable[..., Any]
         if is_instance(given, "llama_index", "BaseEmbedding"):
             from oprag.llama_index.embedder import as_embedder as wrap
@@ -130,25 +126,7 @@ class EmbedderSpec(ProviderSpec):
         embedder = wrap(given)
         if getattr(embedder, "persistent", True):
             return embedder
-        if self.name is None:
-            raise ExperimentError(
-                f"a {type(given).__name__} does not expose its model name; set a unique `name`, under which its "
-                "vectors are stored",
-                given,
-            )
-        return wrap(given, f"{path_of(type(given))}({self.name})")
-
-
-def _own_tokenizer(use: Any, embedder: Any) -> str | NamedTokenizer:
-    """The tokenizer of an embedder, or that of the packaged embedder if it has none."""
-    if isinstance(use, str):
-        return use if use.startswith(f"{HUGGINGFACE}:") else LOCAL
-    from oprag.embedding.static import LocalEmbedder
-
-    tokenizer = getattr(embedder, "tokenizer", None)
-    if tokenizer is None or isinstance(embedder, LocalEmbedder):
-        return LOCAL
-    return NamedTokenizer(f"of {embedder.name}", tokenizer)
+        return wrap(given, identity_as_named(given, self.name))
 
 
 @cache
@@ -159,10 +137,10 @@ def embedder_of(name: str) -> Embedder:
 
     if name == LOCAL:
         return local_embedder()
-    return QuestionVectors(_of_provider(name, {}, identity_of_name(name, {})), None)
+    return QuestionVectors(_of_provider(name, {}), None)
 
 
-def _of_provider(name: str, settings: Mapping[str, Any], identity: str) -> Embedder:
+def _of_provider(name: str, settings: Mapping[str, Any]) -> Embedder:
     """PROVIDER:MODEL of LangChain's `init_embeddings`."""
     provider, _, model = name.partition(":")
     if not provider.strip() or not model.strip():
@@ -174,7 +152,7 @@ def _of_provider(name: str, settings: Mapping[str, Any], identity: str) -> Embed
     except ImportError as error:
         raise MissingExtraError(f"The embedder {name!r}", "langchain") from error
     try:
-        embedder = as_embedder(init_embeddings(name, **settings))
+        embedder = as_embedder(init_embeddings(name, **client_settings(name, settings)))
     except Exception as error:
         raise OptionError(f"cannot use the embeddings {name!r}: {reason(error)}", name) from error
 
@@ -186,4 +164,5 @@ def _of_provider(name: str, settings: Mapping[str, Any], identity: str) -> Embed
         except Exception as error:
             raise EmbeddingError(f"the embeddings {name!r} failed: {reason(error)}", name) from error
 
+    identity = identity_of_name(name, settings)
     return DualEncoder(identity, partial(embed, embedder.embed_questions), partial(embed, embedder.embed_documents))

@@ -10,14 +10,10 @@ from oprag.compare.providers.names import module_of
 from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["identity_of_name", "identity_of_object", "path_of"]
+__all__ = ["identity_as_named", "identity_of_name", "identity_of_object", "path_of"]
 
 # Fields that do not affect replies, or come from tables that change with each release of a package.
-_IGNORED = {
-    *("name", "profile", "rate_limiter", "custom_get_token_ids", "tiktoken_model_name", "custom_input_type"),
-    *("custom_output_type", "streaming", "stream_usage", "disable_streaming", "reuse_client", "max_attempt_number"),
-    *("wait_exponential_jitter", "exponential_jitter_params", "num_workers"),
-}
+_IGNORED = {"name", "profile", "custom_get_token_ids", "streaming", "stream_usage", "disable_streaming"}
 # Attributes in which composed models store their parts.
 _PARTS = ("bound", "first", "middle", "last", "llm")
 # Packages whose functions are identified by their path: a user's function could change under the same path.
@@ -46,21 +42,31 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
     return f"{without_secrets(name)} {digest_of([given, servers])}"
 
 
-def identity_of_object(model: Any) -> str | None:
+def identity_of_object(model: Any, name: str | None) -> str:
     """The class of a model, its model name, and a hash of the settings that may affect replies, without secrets.
 
-    None if the model does not expose its name, or a setting is an object that cannot be described. Settings that are
-    None are ignored, so that a new release of a package, which adds settings, does not change the identity.
+    Settings that are None are ignored, so that a new release of a package, which adds settings, does not change it. If
+    the model does not expose its name, or a setting cannot be described, the given name takes their place.
     """
     for part in _parts_of(model):
-        for name in (getattr(part, attribute, None) for attribute in MODEL_NAMES):
-            if isinstance(name, str) and name not in NO_NAMES:
+        for own in (getattr(part, attribute, None) for attribute in MODEL_NAMES):
+            if isinstance(own, str) and own not in NO_NAMES:
                 try:
                     digest = digest_of([_described(model), sorted(_addresses(model))])
                 except TypeError:
-                    return None
-                return f"{path_of(type(part))}({without_secrets(name)}) {digest}"
-    return None
+                    return identity_as_named(model, name)
+                return f"{path_of(type(part))}({without_secrets(own)}) {digest}"
+    return identity_as_named(model, name)
+
+
+def identity_as_named(given: Any, name: str | None) -> str:
+    """The class of an object, and the name that it was given, which it must have."""
+    if name is None:
+        kind = type(given).__name__
+        raise ExperimentError(
+            f"a {kind} does not expose its model name; set a unique `name`, under which its results are stored", given
+        )
+    return f"{path_of(type(given))}({name})"
 
 
 def path_of(value: Any) -> str:
@@ -85,14 +91,11 @@ def _described(value: Any) -> Any:
         return [path_of(value), schema() if schema is not None else None]
     if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
         return path_of(value)
-    fields = getattr(type(value), "model_fields", None)
-    if not isinstance(fields, Mapping):
+    if not hasattr(type(value), "model_fields"):
         raise TypeError(type(value).__name__)
-    given = {name: getattr(value, name, None) for name in fields if name not in _IGNORED}
-    # Private classes may be renamed in any release of a package.
-    kind = next(kind for kind in type(value).__mro__ if not kind.__name__.startswith("_"))
+    given = {name: getattr(value, name, None) for name in type(value).model_fields if name not in _IGNORED}
     described = as_json({name: part for name, part in given.items() if part is not None}, _described)
-    return {"is": path_of(kind), "with": described}
+    return [path_of(type(value)), described]
 
 
 def _addresses(model: Any) -> Iterator[str]:

@@ -107,10 +107,7 @@ def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
     local_model_file()
     from langchain_openai import ChatOpenAI
 
-    if "max_completion_tokens" in settings:
-        # An alias of max_tokens.
-        settings["max_tokens"] = settings.pop("max_completion_tokens")
-    given = {"timeout": _CLIENT_TIMEOUT, **LOCAL_SETTINGS, **settings}
+    given: dict[str, Any] = {"timeout": _CLIENT_TIMEOUT, **LOCAL_SETTINGS, **settings}
     return ChatOpenAI(base_url=f"{address}/v1", api_key=key, model="smollm2", **given)
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from oprag.compare.providers.identity import identity_of_name, identity_of_object, path_of
-from oprag.compare.providers.names import LOCAL, as_experiment_errors, is_instance
+from oprag.compare.providers.identity import identity_of_name, identity_of_object
+from oprag.compare.providers.names import LOCAL, is_instance
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.errors import ExperimentError, ModelError
 from oprag.masking import describe
@@ -20,7 +20,6 @@ __all__ = ["Model", "ModelSpec"]
 
 # Names of the setting that limits the length of a reply, by provider.
 _REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-_TIMEOUT = 600.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,37 +68,25 @@ class ModelSpec(ProviderSpec):
             planned: Whether it is for a plan, which does not call models, and does not load those given by name.
 
         Raises:
-            ExperimentError: The model or one of its settings is unknown, or it needs a name.
+            OptionError: The model or one of its settings is unknown.
+            ExperimentError: It needs a name.
             MissingExtraError: A required package is not installed.
         """
         if not isinstance(self.use, str):
-            return Model(self._identity_of_object(), _call_of(self.use))
+            return Model(identity_of_object(self.use, self.name), _call_of(self.use))
         from oprag.compare.providers.chat_models import check_local_settings, complete_or_show, load_chat_model
         from oprag.compare.providers.local_model import LOCAL_NAME, LOCAL_SETTINGS, local_model
 
         if self.use == LOCAL:
-            with as_experiment_errors():
-                check_local_settings(self.settings)
+            check_local_settings(self.settings)
             identity = identity_of_name(f"{LOCAL}:{LOCAL_NAME}", {**LOCAL_SETTINGS, **self.settings})
             client = {"timeout": None, **self.settings}
             return Model(identity, lambda prompt: complete_or_show(local_model(**client), prompt))
         identity = identity_of_name(self.use, self.settings)
         if planned:
             return Model(identity, partial(_not_called, self.use))
-        with as_experiment_errors():
-            feature = f"The model {self.use!r}"
-            model = load_chat_model(self.use, self.client_settings, feature=feature, timeout=_TIMEOUT)
+        model = load_chat_model(self.use, self.settings, feature=f"The model {self.use!r}")
         return Model(identity, partial(complete_or_show, model))
-
-    def _identity_of_object(self) -> str:
-        identity = identity_of_object(self.use)
-        if identity is None and self.name is None:
-            raise ExperimentError(
-                f"a {type(self.use).__name__} does not expose its model name; set a unique `name`, under which its "
-                "replies are stored",
-                self.use,
-            )
-        return identity or f"{path_of(type(self.use))}({self.name})"
 
 
 def _not_called(name: str, _: Prompt) -> Completion:
@@ -130,14 +117,14 @@ def _call_of(model: Any) -> Callable[[Prompt], Completion]:
 
 def _called(function: Callable[[str], Any], prompt: Prompt) -> Completion:
     started = time.perf_counter()
+    error: Exception | None = None
     try:
         reply = function(prompt.text)
-    except Exception as error:  # noqa: BLE001 - any exception is recorded
-        return Completion(error=error, seconds=time.perf_counter() - started)
-    if isinstance(reply, Completion):
-        return reply
-    seconds = time.perf_counter() - started
-    if isinstance(reply, str):
-        return Completion(str(reply), seconds=seconds)
-    message = f"a model function must return a string or a Completion, got {describe(reply)}"
-    return Completion(error=ModelError(message, reply), seconds=seconds)
+        if isinstance(reply, Completion):
+            return reply
+        if isinstance(reply, str):
+            return Completion(str(reply), seconds=time.perf_counter() - started)
+        error = ModelError(f"a model function must return a string or a Completion, got {describe(reply)}", reply)
+    except Exception as raised:  # noqa: BLE001 - any exception is recorded
+        error = raised
+    return Completion(error=error, seconds=time.perf_counter() - started)

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from oprag.masking import describe
-from oprag.token_counters import COUNTERS, LOCAL, Counter, NamedTokenizer, counter_named, tokenizer_named
+from oprag.token_counters import COUNTERS, LOCAL, Counter, counter_named
 from oprag.tokens import approximate_tokens
 
 __all__ = [
-    "CHAT_PROVIDERS",
-    "EMBEDDING_PROVIDERS",
     "LOCAL",
-    "as_experiment_errors",
+    "client_settings",
     "counter_of",
     "is_instance",
+    "is_loopback",
     "main_module",
     "module_of",
     "qualified_name",
     "set_main_module",
-    "tokenizer_of",
 ]
-
-EMBEDDING_PROVIDERS = frozenset(
-    (
-        *("azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "huggingface"),
-        *("mistralai", "ollama", "openai"),
-    )
-)
-"""The providers of LangChain's `init_embeddings`."""
-
-CHAT_PROVIDERS = EMBEDDING_PROVIDERS | frozenset(
-    (
-        *("anthropic", "anthropic_bedrock", "baseten", "bedrock_converse", "bedrock_mantle_anthropic"),
-        *("bedrock_mantle_openai", "deepseek", "fireworks", "google_anthropic_vertex", "groq", "ibm", "langsmith"),
-        *("litellm", "meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
-    )
-)
-"""The providers of LangChain's `init_chat_model`."""
-
 
 _main: str | None = None
 
@@ -87,8 +68,7 @@ def counter_of(given: Any) -> Counter:
     if given is approximate_tokens:
         given = "approximate"
     if isinstance(given, str):
-        with as_experiment_errors():
-            return counter_named(given)
+        return counter_named(given)
     if not callable(given) or isinstance(given, type):
         known = ", ".join(COUNTERS)
         raise ExperimentError(f"a token counter must be a function or one of {known}, got {describe(given)}", given)
@@ -96,26 +76,7 @@ def counter_of(given: Any) -> Counter:
         # Methods of two objects share a name, but may count differently.
         raise ExperimentError(f"count_tokens must be a function of a module, got the method {describe(given)}", given)
     name = qualified_name(given, "count_tokens")
-    return Counter(name, f"named {name}", given, partial(_counter_again, given))
-
-
-def _counter_again(function: Any, _: str) -> Counter:
-    return counter_of(function)
-
-
-def tokenizer_of(name: str) -> NamedTokenizer:
-    """A tokenizer by name, see `oprag.token_counters.tokenizer_named`."""
-    with as_experiment_errors():
-        return tokenizer_named(name)
-
-
-@contextmanager
-def as_experiment_errors() -> Iterator[None]:
-    """Raise option errors as errors of the experiment."""
-    try:
-        yield
-    except OptionError as error:
-        raise ExperimentError(str(error), error.value) from error
+    return Counter(name, f"named {name}", given)
 
 
 def is_instance(given: Any, package: str, *names: str) -> bool:
@@ -123,3 +84,22 @@ def is_instance(given: Any, package: str, *names: str) -> bool:
     return not isinstance(given, type) and any(
         kind.__name__ in names and kind.__module__.partition(".")[0] == package for kind in type(given).__mro__
     )
+
+
+def is_loopback(address: Any) -> bool:
+    """Whether an address is one of this machine, without a login."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+        known = parts.scheme in ("http", "https") and "@" not in parts.netloc and "\\" not in address
+        return known and (parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback)
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
+def client_settings(name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings for a client: OpenAI's requires a key, but that of the environment is not for this machine."""
+    address = settings.get("base_url")
+    if address is None or not name.startswith("openai:") or {"api_key", "openai_api_key"} & settings.keys():
+        return settings
+    return {**settings, "api_key": (not is_loopback(address) and os.environ.get("OPENAI_API_KEY")) or "-"}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
-from oprag.compare.providers.names import LOCAL
+from oprag.compare.providers.names import LOCAL, is_loopback
 from oprag.compare.validation import StrictModel, Text, pydantic
 from oprag.errors import ExperimentError
 
-__all__ = ["ProviderSpec", "is_loopback", "with_name"]
+__all__ = ["ProviderSpec", "with_name"]
 
 
 def with_name(given: Any, name: str) -> Any:
@@ -19,17 +17,6 @@ def with_name(given: Any, name: str) -> Any:
     if isinstance(given, ProviderSpec):
         return given
     return {"name": name, **(given if isinstance(given, Mapping) else {"use": given})}
-
-
-def is_loopback(address: Any) -> bool:
-    """Whether an address is one of this machine, without a login."""
-    try:
-        parts = urlsplit(address)
-        _ = parts.port
-        known = parts.scheme in ("http", "https") and "@" not in parts.netloc and "\\" not in address
-        return known and (parts.hostname == "localhost" or ip_address(parts.hostname or "").is_loopback)
-    except (ValueError, TypeError, AttributeError):
-        return False
 
 
 class ProviderSpec(StrictModel, extra="allow"):
@@ -64,14 +51,6 @@ class ProviderSpec(StrictModel, extra="allow"):
     def settings(self) -> Mapping[str, Any]:
         """The settings of the model or embedder."""
         return self.model_extra or {}
-
-    @property
-    def client_settings(self) -> Mapping[str, Any]:
-        """The settings for the client; the key of OpenAI is not for a server of this machine."""
-        keys = {"api_key", "openai_api_key"} & self.settings.keys()
-        if not self.use.startswith("openai:") or not is_loopback(self.settings.get("base_url")) or keys:
-            return self.settings
-        return {**self.settings, "api_key": "-"}
 
     @property
     def may_cost(self) -> bool:

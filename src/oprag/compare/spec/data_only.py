@@ -10,17 +10,28 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from oprag.compare.providers.names import CHAT_PROVIDERS, EMBEDDING_PROVIDERS, LOCAL
-from oprag.compare.providers.spec import is_loopback
+from oprag.compare.providers.names import LOCAL, is_loopback
 from oprag.errors import ExperimentError
 from oprag.masking import describe, listed, without_keys
 from oprag.token_counters import BUILT_IN, TIKTOKEN
 
 __all__ = ["check_data_only"]
 
-# Names of LiteLLM can be addresses; those of Hugging Face are models that are downloaded.
-_REFUSED = {"litellm", "huggingface"}
-_PROVIDERS = {"models": CHAT_PROVIDERS - _REFUSED, "embedders": EMBEDDING_PROVIDERS - _REFUSED}
+# LangChain's providers without LiteLLM, whose names can be addresses, and Hugging Face, whose models are downloaded.
+_EMBEDDING = frozenset(
+    (
+        *("azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "mistralai", "ollama"),
+        "openai",
+    )
+)
+_CHAT = _EMBEDDING | frozenset(
+    (
+        *("anthropic", "anthropic_bedrock", "baseten", "bedrock_converse", "bedrock_mantle_anthropic"),
+        *("bedrock_mantle_openai", "deepseek", "fireworks", "google_anthropic_vertex", "groq", "ibm", "langsmith"),
+        *("meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
+    )
+)
+_PROVIDERS = {"models": _CHAT, "embedders": _EMBEDDING}
 # Clients whose `base_url` is where texts are sent, and nothing else, with the variable for other addresses.
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}
 _SETTINGS = frozenset(

@@ -262,13 +262,6 @@ def test_files_that_cannot_be_read_and_those_that_must_not(tmp_path, name, words
     assert "under the mat" not in message
 
 
-def test_a_damaged_file_is_told_for_every_question_that_names_it(tmp_path):
-    write(tmp_path / "a.txt", b"\xff")
-    message = refused(write_lines(tmp_path / "q.jsonl", *[{"question": "Where?", "path": "a.txt"}] * 7))
-    assert message.count("a.txt is not UTF-8 text") == 5
-    assert message.endswith("and more")
-
-
 def test_a_folder_that_is_reached_by_a_link_is_the_users_own_choice(tmp_path):
     write(tmp_path / "real" / "a.txt", HARBOUR)
     write_lines(tmp_path / "real" / "questions.jsonl", {"question": "How many?", "path": "a.txt"})
