@@ -49,14 +49,9 @@ class Scorable(NamedTuple):
 
 
 class ResolvedExperiment:
-    """An experiment with its models and embedders, ready to be run, planned or measured.
+    """An experiment with its models and embedders, ready to be run or planned.
 
-    Args:
-        experiment: The experiment.
-        planned: Whether it is for a plan, which does not load models given by name, so that it needs no keys.
-
-    Raises:
-        OptionError: `experiment` is not an `Experiment`.
+    For a plan, models given by name are not loaded, so that it needs no keys.
     """
 
     def __init__(self, experiment: Experiment, *, planned: bool = False) -> None:
