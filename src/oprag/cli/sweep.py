@@ -20,27 +20,20 @@ from oprag.cli.options import (
     MaxConcurrency,
     RetryFailed,
     Yes,
-    metric_names,
     typed_options,
 )
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
-from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE
 from oprag.token_counters import LOCAL
 
 __all__ = ["sweep"]
 
 _NONE = "none"
+_SEEDS = 1, 2, 3  # of the order random
 _COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
 _BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
-
-
-def _format_names() -> tuple[str, ...]:
-    from oprag.compare.data.formats import FORMATS
-
-    return tuple(FORMATS)
 
 
 @typed_options(indexed=Indexing)
@@ -54,11 +47,7 @@ def sweep(
         typer.Option(help="Questions about the document DATA: JSON lines with question, answers and evidence."),
     ] = None,
     format: Annotated[  # noqa: A002 - what everyone calls it
-        str,
-        typer.Option(
-            help="The format of the questions; docs/reference/data_formats.md lists all formats.",
-            autocompletion=_format_names,
-        ),
+        str, typer.Option(help="The format of the questions; docs/reference/data_formats.md lists all formats.")
     ] = "oprag",
     sample: Annotated[
         int | None, typer.Option(min=1, help="Number of questions to sample at random. Default: all.")
@@ -71,7 +60,6 @@ def sweep(
         ),
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, comma-separated.")] = "source,rank,random",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for the order random.")] = 3,
     continuity: Annotated[str, typer.Option(help="Values of continuity, comma-separated, such as 0,0.3.")] = "0",
     model: Annotated[
         str | None,
@@ -81,19 +69,10 @@ def sweep(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="The answer method. Default: stuff.",
-            autocompletion=method_names,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
     metric: Annotated[
         str | None,
         typer.Option(
             help="The metric to score. Default: one that suits the questions.",
-            autocompletion=metric_names,
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -124,10 +103,9 @@ def sweep(
 
     grid: dict[str, Any] = {
         "order": [one.strip() for one in orders.split(",")],
-        "seed": list(range(1, seeds + 1)),
+        "seed": list(_SEEDS),
         "continuity": _listed("continuity", continuity, float, "numbers such as 0,0.3"),
         "token_budget": budgets and _listed("budgets", budgets, _budget, "numbers of tokens such as 1500,16k"),
-        "method": method,
         **indexed,
     }
     embedder = grid.pop("embeddings", LOCAL)

@@ -21,19 +21,13 @@ from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Ledger", "LimitReached", "Made", "ModelCaller", "PendingCall", "ask"]
+__all__ = ["Ledger", "Made", "ModelCaller", "PendingCall", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """Tokens to reserve for a reply if the model has no output limit."""
 
 _MAX_TOKENS = 10**15
 """Larger token counts are invalid."""
-
-
-class LimitReached(str):
-    """The reason why a run stopped at a spending limit; with a higher limit it could continue."""
-
-    __slots__ = ()
 
 
 class PendingCall(NamedTuple):
@@ -84,8 +78,9 @@ class Ledger:
         for name, limit in self._limits:
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if limit is not None and spent + getattr(call, name) > limit:
-                return LimitReached(
-                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it"
+                return (
+                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it; "
+                    "raise the limit to continue"
                 )
         return None
 

@@ -84,7 +84,8 @@ class ResolvedExperiment:
         """The models that a cell or a judge uses, by name in the experiment."""
         answering = [cell.caller for cell in self.cells.cells if cell.caller is not None]
         judging = [judge.model for judge in self._used_judges.values()]
-        return {name: self._open_model(name) for name in dict.fromkeys([*answering, *judging])}
+        names = dict.fromkeys([*answering, *judging])
+        return {name: self.opened(name, self.source_of(name), planned=self._planned) for name in names}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
@@ -120,9 +121,6 @@ class ResolvedExperiment:
             return Model(f"{name} version {source.version}", source.complete)
         model: Model = _opened("model", name, partial(source.open, planned=planned))
         return model
-
-    def _open_model(self, name: str) -> Model:
-        return self.opened(name, self.source_of(name), planned=self._planned)
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
         embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, planned=self._planned))

@@ -41,8 +41,7 @@ class RunReport:
     """The report of a run, final or in progress.
 
     Attributes:
-        outcome: "complete", or why the run stopped or is stopping early; a `LimitReached` if at a spending limit. Empty
-            while the run continues.
+        outcome: "complete", or why the run stopped or is stopping early. Empty while the run continues.
         total: Number of answers to generate: one for each question of each cell.
         answered: Number of answers that exist, including those of earlier runs.
         failed: Number of answers that failed, by the class of the error.
