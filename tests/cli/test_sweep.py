@@ -167,11 +167,6 @@ def test_what_stopped_it_is_told_where_there_is_nothing_to_show(folder):
     assert "Stopped: interrupted. 39 questions in cells are left" in interrupted.stderr
 
 
-def test_budgets_are_written_as_people_write_them(folder):
-    told = json.loads(sweep(*LEDGERS, "--budgets", " 1_000, 1K,2k", "--orders", "rank", "--json").stdout)
-    assert [row["values"]["token_budget"] for row in told["settings"]] == [1_000, 1_024, 2_048]
-
-
 def test_a_budget_without_room_for_a_chunk_fails(folder):
     # The last chunk of the book is shorter than the others, and fits where it is found.
     swept = [*LEDGERS, "--orders", "source"]

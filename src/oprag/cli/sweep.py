@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,7 +32,6 @@ __all__ = ["sweep"]
 _NONE = "none"
 _SEEDS = 1, 2, 3  # of the order random
 _COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
-_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
 
 
 @typed_options(indexed=Indexing)
@@ -55,7 +53,7 @@ def sweep(
     budgets: Annotated[
         str | None,
         typer.Option(
-            help="Token budgets of the context, comma-separated; 1k is 1,024. Default: 1k to 48k in eight steps, "
+            help="Token budgets of the context, comma-separated. Default: 1,024 to 49,152 in eight steps, "
             "without those smaller than a chunk and those beyond the documents."
         ),
     ] = None,
@@ -105,7 +103,7 @@ def sweep(
         "order": [one.strip() for one in orders.split(",")],
         "seed": list(_SEEDS),
         "continuity": _listed("continuity", continuity, float, "numbers such as 0,0.3"),
-        "token_budget": budgets and _listed("budgets", budgets, _budget, "numbers of tokens such as 1500,16k"),
+        "token_budget": budgets and _listed("budgets", budgets, int, "numbers of tokens such as 1024,16384"),
         **indexed,
     }
     embedder = grid.pop("embeddings", LOCAL)
@@ -136,10 +134,3 @@ def _listed(name: str, given: str, convert: Callable[[str], float], what: str) -
         return [convert(one.strip()) for one in given.split(",")]
     except ValueError:
         raise OptionError(f"{name} must be {what}, got {describe(given)}", given) from None
-
-
-def _budget(given: str) -> int:
-    """Convert a number of tokens such as 1500 or 16k."""
-    if (found := _BUDGET.fullmatch(given)) is None:
-        raise ValueError(given)
-    return int(found[1].replace("_", "")) * (1_024 if found[2] else 1)
