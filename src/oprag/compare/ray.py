@@ -133,8 +133,14 @@ def check_address(address: str) -> None:
 
 @contextmanager
 def _connected(ray: Any, address: str) -> Iterator[None]:
-    """Connect to a cluster, or start one; an existing connection of this process is used and left open."""
+    """Connect to a cluster, or start one; an existing connection is reused and left open."""
     if ray.is_initialized():
+        if address != "auto":
+            raise ExperimentError(
+                f"this process is already connected to a Ray cluster, got the address {address!r}; use auto, or call "
+                "ray.shutdown() first",
+                address,
+            )
         yield
         return
     check_address(address)
