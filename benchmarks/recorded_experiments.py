@@ -265,7 +265,7 @@ def sweeps(folder: Path, path: str) -> Iterator[Fact]:
     for name, model in {"contexts": [], "answers": ["--model", "ollama:lost", "--metric", "rouge_l"]}.items():
         place = Place(folder, f"sweep {name}", axes=["order", "token_budget", "seed"])
         profile = place.folder / "oprag.toml"
-        how = ["--budgets", "30,60,120,240,1k,2k", "--seeds", 2, "--chunk-size", 32, "--yes", "--json"]
+        how = ["--budgets", "30,60,120,240,1024,2048", "--chunk-size", 32, "--yes", "--json"]
         yield from place.oprag("sweep", path, *model, *how, "--results", place.results, "--write-profile", profile)
         if profile.exists():
             yield from place.placed("profile", tomllib.loads(profile.read_text(encoding="utf-8")))

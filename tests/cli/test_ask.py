@@ -27,7 +27,7 @@ METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciproc
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
-    *("files", "question", "profile", "model", "base_url", "temperature", "max_tokens", "compare", "choice"),
+    *("files", "question", "profile", "model", "base_url", "temperature", "max_tokens"),
     *("as_json", "explain", *(field.name for field in fields(Indexing))),
 }
 
@@ -136,11 +136,6 @@ def test_citations_lead_to_characters_of_the_file(book):
     assert "crane" in text
 
 
-def test_choices_are_read_by_the_model(book, model):
-    answered(book, QUESTION, "--choice", "forty tons", "--choice", "ninety tons")
-    assert "A. forty tons\nB. ninety tons" in model.prompts[0]
-
-
 def test_the_route_is_shown(book):
     assert "── self_route, route rag: 1 call" in answered(book, QUESTION, "--method", "self_route").stderr
 
@@ -157,7 +152,6 @@ def test_a_reply_cannot_command_the_terminal(book):
     result = answered(*arguments, llm="groq:hostile")
     assert "\x1b" not in result.output
     assert "[bold]bold[/bold] :smile:" in result.stdout
-    assert "\x1b" not in answered(book, QUESTION, "--compare", "stuff,refine", llm="groq:hostile").output
 
 
 def test_an_empty_answer_is_an_empty_line(book):
@@ -187,38 +181,6 @@ def test_pieces_are_shown_before_the_model_has_finished(book):
 
 
 # Comparing
-
-
-def test_a_comparison_shows_what_each_method_took_and_its_answer(book, model):
-    result = answered(book, QUESTION, *SMALL, "--compare", "stuff, map_rerank,refine")
-    rows = dict(re.findall(r"^ *(\w+) +(\d+) +~", result.stdout, re.MULTILINE))
-    assert list(rows) == ["stuff", "map_rerank", "refine"]
-    assert sum(map(int, rows.values())) == len(model.prompts)
-    assert rows["stuff"] == "1"
-    answers = re.findall(r"^── (\w+)\n(.*)", result.stdout, re.MULTILINE)
-    assert answers == [(method, "It lifts forty tons [1].") for method in rows]
-
-
-def test_a_comparison_as_json(book):
-    answers = json_of(book, QUESTION, *SMALL, "--compare", "stuff,refine")
-    assert [answer["method"] for answer in answers] == ["stuff", "refine"]
-    first, second = (answer["contexts"] for answer in answers)
-    assert first == second
-
-
-@pytest.mark.parametrize("methods", ["stuff,nonsense", "", " , ", "stuff,,refine"])
-def test_a_comparison_of_methods_that_there_are_not(book, model, methods):
-    check_refusal(ask(book, QUESTION, "--compare", methods), "method")
-    # Before a model is loaded and a book embedded, as with --method.
-    assert model.made == []
-
-
-def test_a_comparison_has_choices_and_is_explained(book, model):
-    choices = ("--choice", "forty tons", "--choice", "ninety tons")
-    shown = answered(book, QUESTION, "--compare", "stuff,refine", *choices, "--explain").stdout
-    assert "A. forty tons\nB. ninety tons" in model.prompts[0]
-    assert "method stuff: 1 call" in shown
-    assert "method refine: 1 call" in shown
 
 
 # Options
@@ -353,7 +315,7 @@ def test_an_empty_question(book, model, question):
 
 
 def test_a_model_that_does_not_answer(book):
-    for arguments in ((), ("--json",), ("--compare", "stuff,refine"), ("--method", "map_reduce")):
+    for arguments in ((), ("--json",), ("--method", "map_reduce")):
         result = ask(book, QUESTION, *arguments, llm="groq:down")
         check_refusal(result, "the model call", "ConnectionError", "the line is down", code=1)
 
@@ -422,5 +384,5 @@ def test_a_wrong_option_goes_before_a_missing_model(book, monkeypatch):
 def test_help_names_the_methods_and_the_defaults():
     result = CliRunner().invoke(app, ["ask", "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
-    for words in ("--method", "--inner-method", "--base-url", "--compare", "init_chat_model", "16,384"):
+    for words in ("--method", "--inner-method", "--base-url", "init_chat_model", "16,384"):
         assert words in result.stdout

@@ -9,7 +9,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from oprag.cli.console import EXIT_INTERRUPTED, LateProgress, errors_on_one_line
+from oprag.cli.console import EXIT_INTERRUPTED, WorkProgress, errors_on_one_line
 from oprag.cli.run import progress_text
 from oprag.compare.db.records import Spent
 from oprag.compare.running.run import RunReport
@@ -65,7 +65,7 @@ def shown(monkeypatch):
 
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, clock):
     out = shown(terminal=False)
-    with LateProgress("chunks") as progress:
+    with WorkProgress("chunks") as progress:
         for second in range(31):
             clock[0] = float(second)
             progress.update(second, 100)
@@ -78,20 +78,17 @@ def test_without_a_terminal_there_is_a_line_now_and_then(shown, clock):
 
 def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, clock):
     out = shown(terminal=False)
-    with LateProgress() as progress:
+    with WorkProgress() as progress:
         for second, done in ((0, 80), (4, 81), (20, 85)):
             clock[0] = float(second)
             progress.update(done, 100, "[bold]so far")
     assert out.getvalue().endswith("[bold]so far, about 0:01:00 left\n")
 
 
-def test_on_a_terminal_there_is_a_bar_on_one_line_after_a_second(shown, clock):
+def test_on_a_terminal_there_is_a_bar_on_one_line(shown, clock):
     out = shown(terminal=True)
-    with LateProgress("answers") as progress:
-        for second in (0.5, 1.5):
-            assert out.getvalue() == ""
-            clock[0] = second
-            progress.update(40, 100)
+    with WorkProgress("answers") as progress:
+        progress.update(40, 100)
         progress._bar.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
     assert "40/100 answers" in plain
@@ -99,7 +96,7 @@ def test_on_a_terminal_there_is_a_bar_on_one_line_after_a_second(shown, clock):
 
 def test_work_that_is_done_at_once_shows_nothing(shown, clock):
     out = shown(terminal=True)
-    with LateProgress("answers") as progress:
+    with WorkProgress("answers") as progress:
         clock[0] = 5.0
         progress.update(1, 1)
     assert out.getvalue() == ""

@@ -103,8 +103,7 @@ def test_a_folder_is_no_file(tmp_path):
     [
         (("--method", "refine"), "--method"),
         (("--cite", "--temperature", "0"), "--cite, --temperature"),
-        (("--compare", "stuff,refine", "--max-tokens", "5"), "--max-tokens, --compare"),
-        (("--choice", "one", "--base-url", "http://localhost"), "--base-url, --choice"),
+        (("--base-url", "http://localhost", "--max-tokens", "5"), "--base-url, --max-tokens"),
     ],
 )
 def test_options_that_only_an_answer_has_require_a_model(book, options, named):

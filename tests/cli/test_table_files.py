@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from tests.compare.folders import argument, model, write_experiment
+from tests.compare.folders import argument, write_experiment
 
 GRID = 'method = "context_only"\norder = ["source", "rank"]\nk = [2, 3]'
 
@@ -24,7 +24,6 @@ def read_csv(path):
 
 def test_a_row_for_each_setting(tmp_path):
     path = write_experiment(tmp_path, GRID)
-    assert compare(path, "--answers", tmp_path / "t.csv").exit_code == 0
     result = compare(path, "--csv", tmp_path / "t.csv", "--json")
     assert result.exit_code == 0, result.output
     cells = json.loads(result.stdout)["settings"]
@@ -34,18 +33,9 @@ def test_a_row_for_each_setting(tmp_path):
     ]
 
 
-def test_a_row_for_each_answer(tmp_path):
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="did the comet"))
-    result = compare(path, "--answers", tmp_path / "t.csv")
-    assert result.exit_code == 1  # a question failed
-    rows = read_csv(tmp_path / "t.csv")
-    assert [row["status"] for row in rows] == ["answered", "answered", "failed", "answered"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--answers", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "none/t.csv"], "does not exist; create it first"),
         (["--csv", "harbour.toml"], "would be overwritten"),
         (["--csv", "harbour.db"], "would be overwritten"),

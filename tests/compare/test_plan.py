@@ -45,8 +45,6 @@ def test_no_more_calls_are_made_than_were_planned(method, tmp_path):
     assert plan.calls >= len(model.calls)
     if method in STEADY:
         assert plan.calls == len(model.calls)
-        ((cell_calls,),) = rows(tmp_path / "results.db", "SELECT sum(calls) FROM answers")
-        assert plan.calls_unshared == cell_calls
     if method == "context_only":
         assert plan.calls == 0
 
@@ -66,7 +64,7 @@ def test_what_is_done_is_not_planned(tmp_path):
     small = experiment(RecordingModel(), grid=ALL)
     run(small, path)
     plan = make_plan(experiment(refuses, grid=ALL), path)
-    assert (plan.calls, plan.calls_unshared, plan.done, plan.answers) == (0, 0, plan.answers, plan.answers)
+    assert (plan.calls, plan.done) == (0, plan.answers)
 
     # Of an experiment that has become smaller, what it still has.
     less = {**ALL, "k": 3}
@@ -97,7 +95,7 @@ def test_a_plan_writes_nothing_unless_it_is_told_to(tmp_path, monkeypatch):
     make_plan(experiment(refuses, grid=ALL), "results.db")
     assert not list(tmp_path.iterdir())
     run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32}), "results.db")
-    before = {table: rows("results.db", f"SELECT * FROM {table}") for table in ("chunks", "retrievals", "vectors")}
+    before = {table: rows("results.db", f"SELECT * FROM {table}") for table in ("chunks", "vectors")}
     make_plan(experiment(refuses, grid=ALL), "results.db")
     assert {table: rows("results.db", f"SELECT * FROM {table}") for table in before} == before
 
@@ -154,17 +152,16 @@ def test_two_names_of_one_model_share_their_calls_in_a_plan_too(tmp_path):
     models = {name: ModelSpec("openai:gpt-5-mini", temperature=0) for name in ("a", "b")}
     grid = {"k": 4, "chunk_size": 32, "model": ["a", "b"]}
     plan = make_plan(experiment(None, models=models, grid=grid))
-    assert (plan.calls, plan.calls_unshared) == (6, 12)
+    assert plan.calls == 6
 
 
 def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     path = tmp_path / "results.db"
     planned = experiment(refuses, grid=ALL)
     make_plan(planned, path, keep=True)
-    tables = ["chunks", "retrievals", "vectors"]
+    tables = ["chunks", "vectors"]
     before = {table: rows(path, f"SELECT * FROM {table}") for table in tables}
-    # The questions of the set, at one depth, and nothing that stands in the place of a reply.
-    assert len(before["retrievals"]) == 6
+    # The questions of the set, and nothing that stands in the place of a reply.
     assert len(before["vectors"]) == 6 + len(before["chunks"])
     assert not rows(path, "SELECT * FROM replies")
     small = experiment(RecordingModel(), grid=ALL, metrics=["token_f1"])
@@ -209,7 +206,7 @@ def test_the_description_has_everything(tmp_path):
     assert lines[0] == "2 cells (8 combinations; 2 are equivalent to another one)"
     assert lines[1] == "  4 combinations skipped: chunk_overlap=16 must be less than chunk_size=8"
     assert lines[2] == "6 questions, 12 answers"
-    assert lines[3] == "12 model calls (12 without sharing)"
+    assert lines[3] == "12 model calls"
     assert lines[4].startswith("  m: 12 calls, ")
     assert re.search(r", 0\.00\d+$", lines[4])  # what would be nothing with two decimals
     assert lines[5] == "limits: 100 calls (0 spent), 5 money (0 spent)"

@@ -136,7 +136,7 @@ def test_the_example_is_planned_and_run_without_a_model(tmp_path):
     shutil.copytree(EXAMPLE.with_suffix(""), tmp_path / EXAMPLE.stem)
     path = str(tmp_path / EXAMPLE.name)
     planned = CliRunner().invoke(app, ["compare", path, "--plan"])
-    assert "0 model calls (0 without sharing)" in planned.stdout.splitlines()
+    assert "0 model calls" in planned.stdout.splitlines()
     result = CliRunner().invoke(app, ["compare", path, "--json"])
     assert result.exit_code == 0, result.output
     cells = json.loads(result.stdout)["settings"]

@@ -119,33 +119,7 @@ def test_json_is_what_the_file_and_the_server_say(book, model_server):
     assert reply["usage"]["prompt_tokens"] == maps[0]["usage"]["input_tokens"]
 
 
-def test_the_table_of_a_comparison(book, model_server):
-    result = ask(book, *served(model_server), "--compare", "stuff,refine,map_reduce")
-    assert result.exit_code == 0, result.stderr
-    table, *answers = result.stdout.split("\n── ")
-    rows = re.findall(r"^ *(\w+) +(\d+) +([\d,]+) +(\d+) +[\d.]+ +(\d+)\b.*$", table, re.MULTILINE)
-    assert [(method, int(calls)) for method, calls, *_ in rows] == [
-        ("stuff", 1),
-        ("refine", CHUNKS),
-        ("map_reduce", CHUNKS + 1),
-    ]
-    for (method, calls, read, written, passages), answer in zip(rows, answers, strict=True):
-        assert int(read.replace(",", "")) > 100 * int(calls)
-        assert int(written) <= LONGEST_REPLY * int(calls)
-        assert int(passages) == CHUNKS
-        heading, text = answer.split("\n", 1)
-        assert heading == method
-        assert text.replace(CUT_SHORT, "").strip()
-
-
-def test_a_comparison_as_json(book, model_server):
-    answers = json_of(book, *served(model_server), "--compare", "map_rerank, stuff")
-    assert [(answer["method"], len(answer["calls"])) for answer in answers] == [("map_rerank", CHUNKS), ("stuff", 1)]
-    first, second = (answer["contexts"] for answer in answers)
-    assert first == second
-
-
-@pytest.mark.parametrize("more", [(), ("--json",), ("--compare", "stuff,refine")], ids=["text", "json", "table"])
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
 def test_nothing_listens_at_the_address(more, book, dead_address):
     result = ask(book, *served(dead_address), *more)
     assert result.exit_code == 1

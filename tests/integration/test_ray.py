@@ -197,7 +197,7 @@ def test_a_run_without_calls_hears_of_an_interrupt(path, log):
 
 
 def test_what_cannot_be_sent(path):
-    with pytest.raises(ExperimentError, match=r"the model 'm' cannot be sent to another process: .*; define it in a"):
+    with pytest.raises(ExperimentError, match=r"a model cannot be sent to another process: .*; define it in a"):
         run_on_ray(spread(None, models={"m": ModelSpec(RecordingModel(), "recording")}), path)
     assert not path.exists()
 

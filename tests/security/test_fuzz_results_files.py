@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 
 
 def sweep(folder, results):
-    words = ["--splitter", "words", "--chunk-size", "8", "--budgets", "10,20,40", "--seeds", "1"]
+    words = ["--splitter", "words", "--chunk-size", "8", "--budgets", "10,20,40"]
     files = ["--results", results, "--write-profile", "none"]
     return oprag("sweep", folder / "data" / "questions.jsonl", *files, *words)
 
@@ -136,7 +136,7 @@ def commands(folder, results, output):
     """Whatever reads a results file."""
     experiment = in_python(folder / "harbour.toml")
     yield lambda: oprag("report", results, "-o", output / "r.html")
-    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--answers", output / "t.csv")
+    yield lambda: oprag("compare", experiment, "--results", results, "--yes", "--csv", output / "t.csv")
     yield lambda: oprag("compare", experiment, "--results", results, "--plan")
     yield lambda: sweep(folder, results)
 

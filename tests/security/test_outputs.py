@@ -50,7 +50,6 @@ def outputs(folder, target):
     """Each command that writes a file, writing to the same one."""
     experiment = folder / "harbour.toml"
     yield oprag("compare", experiment, "--csv", target)
-    yield oprag("compare", experiment, "--answers", target)
     yield oprag("report", folder / "harbour.db", "-o", target)
     yield oprag("sweep", folder / "data" / "questions.jsonl", "--write-profile", target)
 

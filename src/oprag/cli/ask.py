@@ -13,8 +13,8 @@ from rich.text import Text
 
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted
-from oprag.cli.console import LateProgress, console, echo_json, print_status
-from oprag.cli.options import METHOD, MODEL, OUTPUT, AsJson, Indexing, typed_options
+from oprag.cli.console import WorkProgress, console, echo_json, print_status
+from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.context import Context
@@ -26,7 +26,6 @@ from oprag.files.reading import file_text
 from oprag.index.document_index import DocumentIndex
 from oprag.masking import safe, shown
 from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
@@ -77,16 +76,6 @@ def ask(
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Maximum number of tokens in a reply.", rich_help_panel=MODEL)
     ] = None,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Comma-separated methods to compare; prints the cost and the answer of each.", rich_help_panel=METHOD
-        ),
-    ] = None,
-    choice: Annotated[
-        list[str] | None,
-        typer.Option(help="An answer to choose from; repeat the option for each choice.", rich_help_panel=METHOD),
-    ] = None,
     as_json: AsJson = False,
     explain: Annotated[
         bool,
@@ -109,8 +98,7 @@ def ask(
     model_settings = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens}
     model_settings = {name: value for name, value in model_settings.items() if value is not None}
     if model is None:
-        others = {"compare": compare, "choice": choice}
-        if given := [*sorted(how), *model_settings, *(name for name, value in others.items() if value)]:
+        if given := [*sorted(how), *model_settings]:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
         # As the profile's method would read it.
@@ -123,11 +111,8 @@ def ask(
 
     check_stitching(settings, profile or "", {**options, **how}, "oprag ask")
     method_options = settings.as_method_options(**how)
-    methods = [] if compare is None else [name.strip() for name in compare.split(",")]
     sources = _read_sources(files)
-    # Fail before loading a model and embedding the files.
-    for one in [replace(method_options, method=name) for name in methods] or [method_options]:
-        check_needs(one, embeddings=True, read_source=True)
+    check_needs(method_options, embeddings=True, read_source=True)  # before a model is loaded and files are embedded
     chain: OrderPreservingChain = OrderPreservingChain(
         llm=load_chat_model(model, model_settings, feature="oprag ask"),
         retriever=retriever_of(index_sources(sources, indexing), context_options, indexing),
@@ -136,12 +121,10 @@ def ask(
         read_source={name: whole_text(text) for name, text in sources.items()},
         **vars(method_options),
     )
-    if compare is not None:
-        _show_comparison(chain.compare(question, methods, choices=choice or ()), as_json=as_json, explain=explain)
-    elif as_json:
-        echo_json(chain.answer(question, choices=choice or ()).to_dict())
+    if as_json:
+        echo_json(chain.answer(question).to_dict())
     else:
-        answer = stream_answer(chain, question, choice or ())
+        answer = stream_answer(chain, question)
         show_answer(answer)
         if explain:
             typer.echo(f"\n{answer.explain()}")
@@ -169,7 +152,7 @@ def _content(name: str) -> str | list[str]:
 
 def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) -> DocumentIndex:
     """Build an index over these texts (or pages)."""
-    with LateProgress("chunks embedded") as progress:
+    with WorkProgress("chunks embedded") as progress:
         return DocumentIndex.from_texts(
             sources,
             None if indexing.search == "bm25" else _embedder(indexing.embeddings),
@@ -251,12 +234,12 @@ def _characters(first: Span, last: Span) -> str:
     return safe(f"{page}characters {first.start:,}–{last.end:,}")
 
 
-def stream_answer(chain: OrderPreservingChain, question: str, choices: Sequence[str]) -> Answer:
+def stream_answer(chain: OrderPreservingChain, question: str) -> Answer:
     """Print the answer while the model generates it, and return it."""
     out = console()
     begun = False
     try:
-        for piece in chain.stream_answer(question, choices=choices):
+        for piece in chain.stream_answer(question):
             begun = True
             if isinstance(piece, Answer):
                 return piece
@@ -284,20 +267,3 @@ def show_answer(answer: Answer) -> None:
     )
     for note in answer.notes:
         print_status(f"Note: {note}", "yellow")
-
-
-def _show_comparison(comparison: Comparison, *, as_json: bool, explain: bool) -> None:
-    """Print a table with the cost of each method, cut off at the width of the terminal, then the whole answers."""
-    if as_json:
-        echo_json([answer.to_dict() for answer in comparison])
-        return
-    out = console()
-    for line in str(comparison).splitlines():
-        out.print(safe(line), soft_wrap=False, no_wrap=True, overflow="ellipsis")
-    for answer in comparison:
-        out.print(f"\n── {answer.method}", style="bold")
-        out.print(safe(answer.text).strip())
-        for note in answer.notes:
-            out.print(f"Note: {safe(note)}", style="yellow")
-    for answer in comparison if explain else ():
-        typer.echo(f"\n{answer.explain()}")

@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["compare", "read_experiment"]
 
 
-def _axis_names() -> list[str]:
-    from oprag.compare.spec.axes import axes
-
-    return list(axes())
-
-
 def compare(
     file: Annotated[str, typer.Argument(help="The TOML file of the experiment, or PYTHON_FILE:NAME of an Experiment.")],
     results_file: Annotated[
@@ -78,7 +72,6 @@ def compare(
         str,
         typer.Option(
             help="The axis whose values are compared; the first value is the baseline.",
-            autocompletion=_axis_names,
             rich_help_panel=OUTPUT,
         ),
     ] = "order",
@@ -87,14 +80,6 @@ def compare(
     csv: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Also write a CSV file with one row per setting.", rich_help_panel=OUTPUT),
-    ] = None,
-    answers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write a CSV file with one row per answer, with its text.",
-            rich_help_panel=OUTPUT,
-        ),
     ] = None,
     profile: Annotated[
         str | None,
@@ -146,7 +131,7 @@ def compare(
         experiment = experiment if sample is None else experiment.pilot(sample)
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         check_metric(metric, experiment)
-        for target, kind in ((csv, CSV), (answers, CSV), (profile, PROFILE)):
+        for target, kind in ((csv, CSV), (profile, PROFILE)):
             if target is not None:
                 check_target(target, place, path, *files_of(experiment.data), kind=kind)
         if against is not None and not Path(against).is_file():
@@ -155,29 +140,16 @@ def compare(
         print_plan(plan_of(experiment, path, retry_failed=retry_failed), as_json=as_json)
         return
     done = plan_and_run(experiment, path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
-    for table, per_answer in ((csv, False), (answers, True)):
-        if table is not None:
-            done.results.to_csv(table, answers=per_answer)
-            print_status(f"CSV: {table}")
+    if csv is not None:
+        done.results.to_csv(csv)
+        print_status(f"CSV: {csv}")
     finish(done, metric, profile=profile, axis=compare_axis, everything=everything, as_json=as_json, measured=measure)
     if not all([*_reached(done.results, minima), *_not_worse(done.results, against, metric)]):
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
-    """Read an experiment.
-
-    Args:
-        given: A TOML file, or PYTHON_FILE:NAME, which runs the file and takes its variable.
-        changes: Values that override those of the experiment; mappings are merged key by key.
-
-    Returns:
-        The experiment, and the path of its file.
-
-    Raises:
-        InputFileError: The file is missing.
-        ExperimentError: The Python file fails, or the variable is not an experiment; or as for `Experiment.from_file`.
-    """
+    """Read an experiment from a TOML file or PYTHON_FILE:NAME; return it with some values changed, and its file."""
     from oprag.compare.spec.experiment import Experiment
 
     file, _, name = given.rpartition(":")

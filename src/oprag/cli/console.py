@@ -25,7 +25,7 @@ __all__ = [
     "EXIT_INCOMPLETE",
     "EXIT_INTERRUPTED",
     "EXIT_PROBLEMS_FOUND",
-    "LateProgress",
+    "WorkProgress",
     "console",
     "echo_json",
     "error_console",
@@ -37,7 +37,6 @@ __all__ = [
 EXIT_INCOMPLETE, EXIT_INVALID_INPUT, EXIT_PROBLEMS_FOUND = 1, 2, 3
 EXIT_INTERRUPTED = 130  # 128 plus the signal number, as in shells
 
-_DELAY = 1.0  # seconds before a progress bar appears
 _LINE_INTERVAL = 10.0  # seconds between two lines where output is not a terminal
 _SPEED_WINDOW = 120.0  # seconds over which the speed is averaged
 
@@ -113,15 +112,15 @@ def echo_json(value: Any) -> None:
     typer.echo(CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-class LateProgress:
-    """The progress of work that takes more than a second: a bar on a terminal, otherwise a line every ten seconds."""
+class WorkProgress:
+    """The progress of work: a bar on a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, unit: str = "") -> None:
         # The text comes last, because a line that is too long is cut off at the end.
         columns = (BarColumn(bar_width=10), TimeRemainingColumn(compact=True), TextColumn("{task.description}"))
         self._unit = unit
         self._bar = Progress(*columns, console=error_console(), transient=True, speed_estimate_period=_SPEED_WINDOW)
-        self._started = self._last_printed = time.monotonic()
+        self._last_printed = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -141,7 +140,7 @@ class LateProgress:
         self._bar.update(task.id, completed=done, total=total, description=text)
         now = time.monotonic()
         if self._bar.console.is_terminal:
-            if now - self._started > _DELAY and done < total:
+            if done < total:
                 self._bar.start()
         elif now - self._last_printed >= _LINE_INTERVAL:
             self._last_printed = now

@@ -75,7 +75,7 @@ def _answer(retriever: OrderPreservingRetriever, question: str) -> None:
     from oprag.langchain import OrderPreservingChain
 
     out.print(f"\nAnswer of a very small model ({LOCAL_NAME}; expect mistakes):")
-    show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question, ()))
+    show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question))
 
 
 def _line(chunk: Chunk) -> str:

@@ -33,7 +33,6 @@ __all__ = [
     "MaxConcurrency",
     "RetryFailed",
     "Yes",
-    "metric_names",
     "typed_options",
 ]
 
@@ -55,13 +54,6 @@ _PANELS = {
 }
 
 
-def metric_names() -> list[str]:
-    """Names of the metrics, for shell completion."""
-    from oprag.compare.metrics.registry import METRICS
-
-    return list(METRICS)
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print the complete result as JSON.", rich_help_panel=OUTPUT)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in an earlier run.")]
@@ -77,7 +69,6 @@ MainMetric = Annotated[
     str | None,
     typer.Option(
         help="The main metric. Default: the first metric that has scores and for which higher is better.",
-        autocompletion=metric_names,
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -109,10 +100,7 @@ def typed_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command-line option for every field of some dataclasses to a command.
 
-    Args:
-        without: Fields that get no option.
-        **kinds: The dataclasses by the command's parameter that receives the options that the user typed, as keyword
-            arguments of the dataclass. The metadata of each field contains its help text.
+    The keyword names the parameter of the command that receives the options that the user typed.
     """
     generated = {argument: _parameters(kind, without) for argument, kind in kinds.items()}
 

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import typer
 
-from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, LateProgress, echo_json, print_status
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, echo_json, print_status
 from oprag.cli.tables import plan_as_json, print_json, print_tables
 from oprag.compare.analysis.wording import money_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.results import Results
-from oprag.compare.running.calls import LimitReached
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.compare.spec.experiment import Experiment
@@ -63,7 +62,7 @@ def check_metric(metric: str | None, experiment: Experiment) -> None:
 
 def plan_of(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
     """Return what a run would do; see `make_plan`."""
-    with stdout_to_stderr(), LateProgress("answers planned") as progress:
+    with stdout_to_stderr(), WorkProgress("answers planned") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
@@ -86,18 +85,7 @@ def plan_and_run(
 ) -> Done:
     """Plan an experiment, ask for confirmation if it costs money or exceeds a limit, and run it.
 
-    Args:
-        experiment: The experiment.
-        path: The results file; a new file is removed if nothing is run.
-        yes: Whether to skip the confirmation.
-        retry_failed: Whether to retry questions that failed in an earlier run.
-        measure: Whether to measure time, CPU and memory of each answer.
-        ray: The address of a Ray cluster; None runs in this process.
-
-    Raises:
-        ExperimentError: No answer could be scored.
-        OptionError: A confirmation is needed, but standard input is not a terminal.
-        typer.Exit: The user declined, or interrupted the run twice.
+    A new results file is removed if nothing is run.
     """
     opened = ResolvedExperiment(experiment)
     is_new = not path.exists()
@@ -158,7 +146,7 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
 
 
 def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
-    with LateProgress() as progress:
+    with WorkProgress() as progress:
 
         def show(now: RunReport) -> None:
             progress.update(now.done, now.total, progress_text(now, priced=bool(opened.experiment.prices)))
@@ -189,21 +177,7 @@ def finish(
     as_json: bool,
     measured: bool = False,
 ) -> None:
-    """Print the results of a run and how to continue, write the profile, and exit unless every question has an answer.
-
-    Args:
-        done: The run.
-        metric: The main metric; by default that of the results.
-        profile: The file to write the setting to deploy to; None writes no file.
-        axis: The axis whose values are compared.
-        everything: Whether to print all rows and the tables of the report.
-        as_json: Whether to print the results as JSON instead.
-        measured: Whether to print the measurements.
-
-    Raises:
-        OptionError: The setting to deploy has no options that a profile could store.
-        typer.Exit: The run was interrupted, or some questions have no answer.
-    """
+    """Print the results of a run and how to continue, write the profile, and exit unless all is answered."""
     plan, report, results = done
     if as_json:
         print_json(plan, report, results, axis)
@@ -211,11 +185,8 @@ def finish(
         metric = metric or (results.metric if results.ranking_metrics else None)
         print_tables(results, metric, axis, everything=everything, measured=measured)
     if measured and (missing := sum(one.answered - one.measured for one in results.settings)):
-        print_status(
-            f"{missing:,} answers were stored before, so they have no measurement; measure all of them in a "
-            "new file with --results.",
-            "yellow",
-        )
+        advice = "measure all of them in a new file with --results"
+        print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
     _print_next_steps(report, results)
     if profile is not None and report.complete:
         metric = results.ranking_metric(metric)
@@ -246,7 +217,6 @@ def _print_next_steps(report: RunReport, results: Results) -> None:
         if notes[note]:
             print_status(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
     if report.outcome != "complete":
-        higher = " with a higher limit" if isinstance(report.outcome, LimitReached) else ""
         left = f"{report.remaining:,} questions in cells are left"
-        print_status(f"Stopped: {report.outcome}. {left}; run the same command{higher} to continue.", "yellow")
+        print_status(f"Stopped: {report.outcome}. {left}; run the same command to continue.", "yellow")
     print_status(f"Results: {results.path}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,27 +19,19 @@ from oprag.cli.options import (
     MaxConcurrency,
     RetryFailed,
     Yes,
-    metric_names,
     typed_options,
 )
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
-from oprag.methods.registry import method_names
 from oprag.profile import FILE_NAME, PROFILE
 from oprag.token_counters import LOCAL
 
 __all__ = ["sweep"]
 
 _NONE = "none"
+_SEEDS = 1, 2, 3  # of the order random
 _COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
-_BUDGET = re.compile(r"(\d[\d_]*)\s*(k?)", re.IGNORECASE)
-
-
-def _format_names() -> tuple[str, ...]:
-    from oprag.compare.data.formats import FORMATS
-
-    return tuple(FORMATS)
 
 
 @typed_options(indexed=Indexing)
@@ -54,11 +45,7 @@ def sweep(
         typer.Option(help="Questions about the document DATA: JSON lines with question, answers and evidence."),
     ] = None,
     format: Annotated[  # noqa: A002 - what everyone calls it
-        str,
-        typer.Option(
-            help="The format of the questions; docs/reference/data_formats.md lists all formats.",
-            autocompletion=_format_names,
-        ),
+        str, typer.Option(help="The format of the questions; docs/reference/data_formats.md lists all formats.")
     ] = "oprag",
     sample: Annotated[
         int | None, typer.Option(min=1, help="Number of questions to sample at random. Default: all.")
@@ -66,12 +53,11 @@ def sweep(
     budgets: Annotated[
         str | None,
         typer.Option(
-            help="Token budgets of the context, comma-separated; 1k is 1,024. Default: 1k to 48k in eight steps, "
+            help="Token budgets of the context, comma-separated. Default: 1,024 to 49,152 in eight steps, "
             "without those smaller than a chunk and those beyond the documents."
         ),
     ] = None,
     orders: Annotated[str, typer.Option(help="Orders, comma-separated.")] = "source,rank,random",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for the order random.")] = 3,
     continuity: Annotated[str, typer.Option(help="Values of continuity, comma-separated, such as 0,0.3.")] = "0",
     model: Annotated[
         str | None,
@@ -81,19 +67,10 @@ def sweep(
             rich_help_panel=MODEL,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="The answer method. Default: stuff.",
-            autocompletion=method_names,
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
     metric: Annotated[
         str | None,
         typer.Option(
             help="The metric to score. Default: one that suits the questions.",
-            autocompletion=metric_names,
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -124,10 +101,9 @@ def sweep(
 
     grid: dict[str, Any] = {
         "order": [one.strip() for one in orders.split(",")],
-        "seed": list(range(1, seeds + 1)),
+        "seed": list(_SEEDS),
         "continuity": _listed("continuity", continuity, float, "numbers such as 0,0.3"),
-        "token_budget": budgets and _listed("budgets", budgets, _budget, "numbers of tokens such as 1500,16k"),
-        "method": method,
+        "token_budget": budgets and _listed("budgets", budgets, int, "numbers of tokens such as 1024,16384"),
         **indexed,
     }
     embedder = grid.pop("embeddings", LOCAL)
@@ -158,10 +134,3 @@ def _listed(name: str, given: str, convert: Callable[[str], float], what: str) -
         return [convert(one.strip()) for one in given.split(",")]
     except ValueError:
         raise OptionError(f"{name} must be {what}, got {describe(given)}", given) from None
-
-
-def _budget(given: str) -> int:
-    """Convert a number of tokens such as 1500 or 16k."""
-    if (found := _BUDGET.fullmatch(given)) is None:
-        raise ValueError(given)
-    return int(found[1].replace("_", "")) * (1_024 if found[2] else 1)

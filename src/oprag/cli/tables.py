@@ -80,15 +80,7 @@ def _difference_as_json(pair: SettingDifference) -> dict[str, Any]:
 
 
 def print_tables(results: Results, metric: str | None, axis: str, *, everything: bool, measured: bool) -> None:
-    """Print the first tables of the report and the verdicts.
-
-    Args:
-        results: The results.
-        metric: The main metric; None if no metric with scores can rank the settings.
-        axis: The axis whose values are compared.
-        everything: Whether to print all rows, and the tables of the other metrics, the usage and the differences.
-        measured: Whether to print the measurements.
-    """
+    """Print the first tables of the report and the verdicts; without a metric, no setting is ranked."""
     out = console()
     rest: Sequence[Part] = ()
     if metric is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -142,24 +142,19 @@ class _Counted:
     """The tokens that the model calls of one answer report."""
 
     def __init__(self) -> None:
-        self._total: Usage | None = None
-        self._complete = True
-        self._replies: list[Any] = []
+        self._calls: list[tuple[Any, Usage | None]] = []
 
     def add(self, usage: Usage | None, reply: Any) -> None:
         """Add a model call with its reply; the usage is None if it did not report its tokens."""
         # LlamaIndex tells of one reply twice where a chat is a completion.
-        if reply is not None and any(one is reply for one in self._replies):
-            return
-        self._replies.append(reply)
-        self._complete &= usage is not None
-        if usage is not None:
-            self._total = usage if self._total is None else self._total.plus(usage)
+        if reply is None or not any(one is reply for one, _ in self._calls):
+            self._calls.append((reply, usage))
 
     @property
     def usage(self) -> Usage:
         """The sum; unknown without a call, or if one of them did not report it."""
-        return self._total if self._total is not None and self._complete else UNKNOWN_USAGE
+        known = [usage for _, usage in self._calls if usage is not None]
+        return reduce(Usage.plus, known) if known and len(known) == len(self._calls) else UNKNOWN_USAGE
 
 
 _CURRENT: ContextVar[Any] = ContextVar("oprag_pipeline_usage", default=None)

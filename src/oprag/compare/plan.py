@@ -17,7 +17,6 @@ from oprag.compare.controls import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import MemoryCache, WorkCache
 from oprag.compare.db.keys import key_of
-from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import Done, Spent, VectorRecord
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
@@ -100,14 +99,12 @@ class Plan:
         answers: Number of answers: one for each question of each cell.
         done: Number of answers that are already in the results file.
         failed: Number of answers that failed in earlier runs; `retry_failed` retries them.
-        calls_unshared: Number of remaining calls if cells shared none.
         models: The planned calls, by model.
         failures: Number of answers that cannot be generated, by reason, such as a token budget that no chunk fits.
         embedders: What is left to embed, by embedder that costs money; the plan uses the packaged embedder instead, and
             shares none of their calls. If empty, the plan and the run have the same contexts.
         limits: The spending limits.
         spent: Calls, tokens and money spent by earlier runs.
-        notes: Number of stored answers with each note, such as an empty reply.
         scorable: Number of questions that each metric can score, and what the metric needs.
         unscored: Why a run would be refused because no answer could be scored; None if some answers can be scored.
         missing: What is missing of each data set that is not there. The plan then only counts cells, questions and
@@ -120,18 +117,16 @@ class Plan:
     repeated: int
     questions: int
     answers: int
-    done: int
-    failed: int
-    calls_unshared: int
-    models: Mapping[str, ModelPlan]
-    failures: Mapping[str, int]
-    embedders: Mapping[str, EmbeddingPlan]
     limits: Limits
-    spent: Spent
-    notes: Mapping[str, int] = field(default_factory=dict)
+    unscored: str | None
+    missing: Mapping[str, str]
+    done: int = 0
+    failed: int = 0
+    models: Mapping[str, ModelPlan] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
+    embedders: Mapping[str, EmbeddingPlan] = field(default_factory=dict)
+    spent: Spent = Spent()  # noqa: RUF009 - frozen
     scorable: Mapping[str, Scorable] = field(default_factory=dict)
-    unscored: str | None = None
-    missing: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calls(self) -> int:
@@ -173,8 +168,8 @@ def make_plan(
         experiment: The experiment; if it is already resolved, its models are known exactly.
         path: The results file that the run will continue; None for a new run.
         retry_failed: Whether the run will retry questions that failed before.
-        keep: Whether to store the splits, vectors and retrievals of the plan in the results file for the run to reuse;
-            the file is created if missing.
+        keep: Whether to store the splits and vectors of the plan in the results file for the run to reuse; the file is
+            created if missing.
         on_progress: Called with the number of planned answers, and the number of all answers.
 
     Returns:
@@ -189,13 +184,26 @@ def make_plan(
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
         resolved = ResolvedExperiment.of(experiment, planned=True)
         experiment = resolved.experiment
+        sizes = {name: len(data_set.questions) for name, data_set in experiment.data.items()}
+        cells, combinations, impossible, repeated = resolved.cells
+        plan = Plan(
+            cells=len(cells),
+            combinations=combinations,
+            impossible=impossible,
+            repeated=repeated,
+            questions=sum(sizes[name] for name in {cell.data for cell in cells}),
+            answers=sum(sizes[cell.data] for cell in cells),
+            limits=experiment.limits,
+            unscored=resolved.unscored,
+            missing=resolved.missing,
+        )
         if resolved.missing:
-            return _counted(resolved)
+            return plan
         costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)
         state = RunState([*resolved.items()], found, retry_failed=retry_failed)
         replies = MemoryCache(file)
-        # A stand-in embedder retrieves other chunks than the run, so its retrievals are not stored.
+        # The run has no use for the vectors of a stand-in embedder.
         cache = file if keep and file is not None and not costly else replies
         stand_ins: dict[str, Any] = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
         models = {name: _CountingModel(experiment, name) for name in resolved.models}
@@ -205,32 +213,20 @@ def make_plan(
             embedders=resolved.embedders | stand_ins,
         )
         library = _PlannedLibrary(counting, cache)
-        calls_unshared = 0
         failures: Counter[str] = Counter()
         with closing(_PlanningEngine(counting, library, replies, Ledger(experiment, Limits(), Spent()))) as engine:
             engine.costly = costly
             for number, outcome in enumerate(engine.run(state.waiting), 1):
-                calls_unshared += len(outcome.calls) + len(outcome.metric_calls)
                 if outcome.error is not None:
                     failures[named_error(outcome.error)] += 1
                 if on_progress is not None:
                     on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
-        notes: Mapping[str, int] = {}
-        if file is not None and state.answered:
-            with ResultsReader(file.path, experiment.name) as reader:
-                notes = dict(reader.notes())
     ledger = Ledger(experiment, experiment.limits, spent)
-    return Plan(
-        cells=len(resolved.cells.cells),
-        combinations=resolved.cells.combinations,
-        impossible=resolved.cells.impossible,
-        repeated=resolved.cells.repeated,
-        questions=len(resolved.question_records),
-        answers=state.total,
+    return replace(
+        plan,
         done=state.answered,
         failed=state.failed_before,
-        calls_unshared=calls_unshared,
         models={
             name: ModelPlan(
                 one.calls,
@@ -246,11 +242,8 @@ def make_plan(
         embedders={
             name: EmbeddingPlan(one.tokens, ledger.cost(name, Usage(one.tokens))) for name, one in stand_ins.items()
         },
-        limits=experiment.limits,
         spent=spent,
-        notes=notes,
         scorable=resolved.scorable,
-        unscored=resolved.unscored,
     )
 
 
@@ -353,41 +346,23 @@ class _PlanningEngine(Engine):
         )
 
 
-def _counted(resolved: ResolvedExperiment) -> Plan:
-    """A plan without the data: it reads, embeds and opens nothing."""
-    cells, _, impossible, repeated = resolved.cells
-    sizes = {name: len(data_set.questions) for name, data_set in resolved.experiment.data.items()}
-    return Plan(
-        cells=len(cells),
-        combinations=resolved.cells.combinations,
-        impossible=impossible,
-        repeated=repeated,
-        questions=sum(sizes[name] for name in {cell.data for cell in cells}),
-        answers=sum(sizes[cell.data] for cell in cells),
-        done=0,
-        failed=0,
-        calls_unshared=0,
-        models={},
-        embedders={},
-        failures={},
-        limits=resolved.experiment.limits,
-        spent=Spent(),
-        unscored=resolved.unscored,
-        missing=resolved.missing,
-    )
-
-
 def _lines(plan: Plan) -> Iterator[str]:
     same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
     yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
     for reason, number in plan.impossible.items():
         yield f"  {counted(number, 'combination')} skipped: {reason}"
-    yield from _answers(plan)
+    yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
+    if plan.done:
+        yield f"  {plan.done:,} are already in the results file"
+    if plan.failed:
+        yield f"  {plan.failed:,} failed before"
+    for reason, number in plan.failures.items():
+        yield f"  {number:,} cannot be generated: {reason}"
     if plan.missing:
         yield from (f"{name}: {why}" for name, why in plan.missing.items())
         yield "calls, tokens and costs are planned once the data is there"
         return
-    yield f"{counted(plan.calls, 'model call')} ({plan.calls_unshared:,} without sharing)"
+    yield f"{counted(plan.calls, 'model call')}"
     for name, model in plan.models.items():
         money = "" if model.money is None else f", {money_text(model.money)}"
         known = not kind_of(name).own
@@ -404,18 +379,6 @@ def _lines(plan: Plan) -> Iterator[str]:
             longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
-
-
-def _answers(plan: Plan) -> Iterator[str]:
-    yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
-    if plan.done:
-        yield f"  {plan.done:,} are already in the results file"
-    for note, number in plan.notes.items():
-        yield f"    {number:,} of them: {note}"
-    if plan.failed:
-        yield f"  {plan.failed:,} failed before"
-    for reason, number in plan.failures.items():
-        yield f"  {number:,} cannot be generated: {reason}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:

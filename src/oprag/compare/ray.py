@@ -31,30 +31,19 @@ _RETRIES = 5  # of a call whose worker dies
 
 @contextmanager
 def on_ray(resolved: ResolvedExperiment, address: str) -> Iterator[ResolvedExperiment]:
-    """The experiment with models that are called by workers of a cluster, one for each CPU in turn.
-
-    Args:
-        resolved: The experiment.
-        address: The address of the cluster, as for `oprag.compare.run`.
-
-    Raises:
-        ExperimentError: A model cannot be pickled, or the cluster cannot be reached.
-        MissingExtraError: Ray is not installed.
-    """
+    """The experiment with models that are called by workers of a cluster, one for each CPU in turn."""
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError("Running on a Ray cluster", "ray") from error
     sources = {name: resolved.source_of(name) for name in resolved.models}
-    for name, source in sources.items():
-        try:
-            ray.cloudpickle.dumps(source)
-        except Exception as error:
-            raise ExperimentError(
-                f"the model {name!r} cannot be sent to another process: {error}; define it in a module that every "
-                "process can import",
-                source,
-            ) from error
+    try:
+        ray.cloudpickle.dumps(sources)
+    except Exception as error:
+        raise ExperimentError(
+            f"a model cannot be sent to another process: {error}; define it in a module that every process can import",
+            sources,
+        ) from error
     concurrency = resolved.experiment.max_concurrency
     with _connected(ray, address):
         worker = ray.remote(_Worker).options(
@@ -91,12 +80,7 @@ def _ask(workers: Iterator[Any], name: str, identity: str, prompt: Prompt) -> Co
 
 
 class _Worker:
-    """A Ray actor that calls models, in several threads.
-
-    Args:
-        sources: What the models are opened from, by name.
-        main: The name of the main module of the calling process.
-    """
+    """A Ray actor that calls models, in several threads."""
 
     def __init__(self, sources: Mapping[str, Any], main: str) -> None:
         set_main_module(main)
@@ -105,11 +89,7 @@ class _Worker:
         self._lock = threading.Lock()
 
     def complete(self, name: str, identity: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
-        """A reply, and the class and message of its error: many exceptions cannot be pickled.
-
-        Raises:
-            ExperimentError: The model has another identity here than in the calling process.
-        """
+        """A reply, and the class and message of its error: many exceptions cannot be pickled."""
         with self._lock:
             model = self._models.get(name) or ResolvedExperiment.opened(name, self._sources[name])
             self._models[name] = model
@@ -164,10 +144,7 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
         yield
         return
     check_address(address)
-    logger = logging.getLogger("ray")
-    level = logger.level
     handler = signal.getsignal(signal.SIGTERM)
-    logger.setLevel(logging.ERROR)
     try:
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
@@ -177,7 +154,6 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-        logger.setLevel(level)
         # Ray replaces the handler.
         if threading.current_thread() is threading.main_thread() and handler is not None:
             signal.signal(signal.SIGTERM, handler)

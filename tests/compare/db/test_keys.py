@@ -239,10 +239,6 @@ def test_keys_of_earlier_versions_hold(tmp_path):
     ]
     assert found("SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
     assert found('SELECT DISTINCT "index" FROM chunks') == [("cdd5ef877d165b9a9cf11b56953d76fb",)]
-    assert found("SELECT key FROM retrievals ORDER BY key DESC") == [
-        ("74dab996dfd6b366a611fda0aa6f7952",),
-        ("00ad74c26b180d490d768a64ba849621",),
-    ]
     assert found("SELECT step, key FROM replies ORDER BY key") == [
         ("answer", "dbfee4448d4c50a64230769c392a3899"),
         ("closed_book", "ee10494ae2ca8b50cde99d26747449bb"),

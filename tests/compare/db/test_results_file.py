@@ -16,11 +16,9 @@ from oprag.compare.db.records import (
     CellRecord,
     ChunkRecord,
     FailedCall,
-    Hit,
     IndexRecord,
     QuestionRecord,
     Reply,
-    Retrieval,
     Spent,
     VectorRecord,
 )
@@ -82,14 +80,11 @@ def vector_of(*values, key=b"1"):
     return VectorRecord("words", key, np.array(values, dtype=np.float32))
 
 
-def test_indexes_retrievals_and_vectors_come_back(file):
+def test_indexes_and_vectors_come_back(file):
     pieces = [ChunkRecord("a", None, 0, 10, 3), ChunkRecord("b", 2, 5, 9, 1)]
     index = IndexRecord("k1", pieces)
     file.put([index])
     assert file.get(IndexRecord, ["k1", "k2"]) == [index, None]
-    retrieval = Retrieval("h1", [Hit(1, 0.1 + 0.2), Hit(0, None)])
-    file.put([retrieval])
-    assert file.get(Retrieval, ["h2", "h1"]) == [None, retrieval]
     file.put([vector_of(number, -0.1, key=b"%d" % number) for number in range(3)])
     one, none, other, another = file.get(
         VectorRecord, [("words", b"2"), ("words", b"4"), ("others", b"0"), ("words", b"0")]
@@ -136,7 +131,7 @@ def test_secrets_in_messages_are_masked_when_they_are_written(file, kind):
 
 def test_nothing_is_written_before_a_run(tmp_path):
     file = ResultsFile(tmp_path / "results.db")
-    for kind, key in {Reply: "a", IndexRecord: "a", Retrieval: "a", VectorRecord: ("words", b"1")}.items():
+    for kind, key in {Reply: "a", IndexRecord: "a", VectorRecord: ("words", b"1")}.items():
         assert file.get(kind, [key]) == [None]
     assert file.done("small") == (set(), {})
     assert file.spent("small") == Spent()

@@ -25,11 +25,7 @@ def words(answer: ScoredAnswer) -> int:
 
 @metric(of="context", higher_is_better=False, version=3)
 def sources(answer):
-    CALLED.append(answer.question.id)
     return len({chunk.source for chunk in answer.context.kept})
-
-
-CALLED: list[str] = []
 
 
 def longest_answer(answer: ScoredAnswer) -> int | None:
@@ -61,14 +57,6 @@ def test_a_function_is_known_by_its_module_and_name(tmp_path):
     assert all(value > 5 for value in scores(path, "words"))
     ((identity,),) = rows(path, "SELECT identity FROM cells")
     assert f"{HERE}:words 1" in identity
-
-
-def test_a_metric_of_contexts_is_asked_once_for_all_answers_from_one(tmp_path):
-    CALLED.clear()
-    grid = {"k": 2, "chunk_size": 32, "method": ["stuff", "refine", "context_only"]}
-    assert run(experiment(RecordingModel(), grid=grid, metrics=[sources]), tmp_path / "one.db").complete
-    assert len(CALLED) == len(set(CALLED)) == 6
-    assert set(scores(tmp_path / "one.db", "sources")) == {1}
 
 
 def test_it_is_compared_as_any_other(tmp_path):

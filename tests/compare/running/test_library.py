@@ -26,7 +26,7 @@ QUESTIONS = ["amber basin cedar", "valley willow", "the yarrow of the ocean"]
 EIGHT = Split("tokens", 8)
 
 
-def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
+def made(split=EIGHT, keeper=None, documents=None, words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(
         DOCUMENTS if documents is None else documents,
@@ -34,7 +34,6 @@ def made(split=EIGHT, keeper=None, documents=None, searches=(), words=None):
         NamedTokenizer("words", word_offsets),
         source,
         keeper or MemoryCache(),
-        searches=searches,
     )
 
 
@@ -54,10 +53,9 @@ class Store:
 
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
 @pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
-def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
+def test_hits_are_those_of_a_document_index(search, split):
     depths = [1, 2, 7, 30, 1_000, None]
-    index = made(split, searches=[IndexSearch(search, "index", depth) for depth in depths])
-    index.prepare(QUESTIONS, [IndexSearch(search, "index", depth) for depth in depths])
+    index = made(split)
     direct = DocumentIndex.from_texts(
         DOCUMENTS, Words(), word_offsets, splitter=split.splitter, chunk_size=split.size, chunk_overlap=split.overlap
     )
@@ -79,8 +77,7 @@ def test_hits_of_shared_depths_are_those_of_each_by_itself(search, split):
 def test_a_store_is_searched_for_each_depth(monkeypatch):
     monkeypatch.setattr(index_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
     searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
-    index = made(searches=searches)
-    index.prepare(QUESTIONS, searches)
+    index = made()
     exact = made()
     for search in searches:
         found = index.given(QUESTIONS[0], search, with_vectors=False)
@@ -119,31 +116,19 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
 def test_what_the_keeper_knows_is_not_done_again():
     keeper, words = MemoryCache(), Words()
     searches = [IndexSearch("dense", "index", 5), IndexSearch("hybrid", "index", 3)]
-    first = made(keeper=keeper, words=words, searches=searches)
-    first.prepare(QUESTIONS, searches)
-    embedded = len(words.documents), len(words.questions)
-    second = made(keeper=keeper, words=words, searches=searches)
-    second.prepare(QUESTIONS, searches)
-    for search in searches:
-        for question in QUESTIONS:
-            assert [chunk.text for chunk in second.given(question, search, with_vectors=False).chunks] == [
-                chunk.text for chunk in first.given(question, search, with_vectors=False).chunks
-            ]
-    assert (len(words.documents), len(words.questions)) == embedded
+    first, second = (made(keeper=keeper, words=words) for _ in range(2))
+    embedded = []
+    for index in (first, second):
+        for search in searches:
+            for question in QUESTIONS:
+                index.given(question, search, with_vectors=False)
+        embedded.append((len(words.documents), len(words.questions)))
+    assert embedded[0] == embedded[1]
     assert first.key == second.key != made(Split("tokens", 9)).key
-
-
-def test_thresholds_with_bm25_embed_the_hits_alone():
-    words = Words()
-    index = made(words=words)
-    found = index.given("amber basin", IndexSearch("bm25", "index", 6), with_vectors=True)
-    assert sorted(words.documents) == sorted(chunk.text for chunk in found.chunks)
-    assert words.questions == ["amber basin"]
 
 
 def test_nothing_to_search_is_nothing_found():
     index = made(documents={"a": "", "b": []})
-    index.prepare(QUESTIONS, [IndexSearch("dense", "index", 5)])
     for store in ("index", "mine"):
         assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True).chunks
 
@@ -242,7 +227,6 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
     from oprag.compare.running import library
 
     monkeypatch.setattr(library, "_MAX_CHUNKS", 3_000)
-    monkeypatch.setattr(index_module, "_BATCH_HITS", 3_000)
     data = DataSet(
         name="corpus",
         documents={f"book {number}": prose(500, seed=number) for number in range(4)},

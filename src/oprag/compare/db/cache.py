@@ -1,15 +1,15 @@
-"""Caches for work that is not repeated: replies, indexes, retrievals and vectors."""
+"""Caches for work that is not repeated: replies, indexes and vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from oprag.compare.db.records import FailedCall, IndexRecord, Reply, Retrieval, VectorRecord
+from oprag.compare.db.records import FailedCall, IndexRecord, Reply, VectorRecord
 
 __all__ = ["MemoryCache", "Record", "WorkCache"]
 
-Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | Retrieval | VectorRecord)
+Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | VectorRecord)
 
 
 class WorkCache(Protocol):

@@ -30,11 +30,9 @@ __all__ = [
     "ExperimentRecord",
     "FailedCall",
     "Failure",
-    "Hit",
     "IndexRecord",
     "QuestionRecord",
     "Reply",
-    "Retrieval",
     "RunRecord",
     "Spent",
     "VectorRecord",
@@ -152,20 +150,6 @@ class IndexRecord(NamedTuple):
 
     key: str
     pieces: Sequence[ChunkRecord]
-
-
-class Hit(NamedTuple):
-    """A chunk returned by a search, with the score of the retriever or the store."""
-
-    row: Count
-    score: Number | None
-
-
-class Retrieval(NamedTuple):
-    """Result of a search for a question."""
-
-    key: str
-    hits: Json[Sequence[Hit]]  # best first
 
 
 class VectorRecord(NamedTuple):
@@ -303,7 +287,6 @@ class RunRecord(NamedTuple):
 
 TABLES: Mapping[type, str] = {
     Reply: "replies",
-    Retrieval: "retrievals",
     CellRecord: "cells",
     QuestionRecord: "questions",
 }

@@ -38,7 +38,6 @@ CREATE TABLE failed_calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT
 CREATE TABLE chunks ("index" TEXT NOT NULL, row INTEGER NOT NULL, document TEXT NOT NULL, page INTEGER,
     start INTEGER NOT NULL, "end" INTEGER NOT NULL CHECK ("end" >= start), tokens INTEGER NOT NULL,
     PRIMARY KEY ("index", row)) STRICT, WITHOUT ROWID;
-CREATE TABLE retrievals (key TEXT NOT NULL PRIMARY KEY, hits TEXT NOT NULL) STRICT;
 CREATE TABLE answers (cell TEXT NOT NULL REFERENCES cells, question TEXT NOT NULL REFERENCES questions,
     status TEXT NOT NULL AS (iif(error IS NULL, 'answered', 'failed')), text TEXT, error TEXT, message TEXT,
     notes TEXT NOT NULL, route TEXT, calls INTEGER NOT NULL, {_USAGE}, embedded_tokens INTEGER NOT NULL,

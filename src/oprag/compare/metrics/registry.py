@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeVar
@@ -71,7 +71,6 @@ class ScoredAnswer:
         tokens_read: Tokens of all prompts, by the token counter of the experiment.
         tokens_of_sources: Tokens of the whole documents of the question, by the same counter.
         vectors: Vectors of the answer and of the gold answers by text, if a metric needs them.
-        context_scores: Cache of context scores, shared by all answers with the same context.
     """
 
     question: Question
@@ -85,7 +84,6 @@ class ScoredAnswer:
     tokens_read: int = 0
     tokens_of_sources: int = 0
     vectors: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    context_scores: dict[Hashable, float | bool | None] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,7 @@ class Metric:
     Attributes:
         name: Name under which scores are stored.
         score: Function that scores an answer; returns None if the answer has no score.
-        of: What it scores; context metrics are computed once for all answers with the same context.
+        of: What it scores.
         needs: The required fields of a question, in words; empty if none are required.
         has: Whether a question has what is needed.
         not_better: Why a higher score is not better; empty if it is.
@@ -256,8 +254,8 @@ def metric(
     """Declare what a function scores; needed only if the defaults do not fit, since any function can be a metric.
 
     Args:
-        of: Whether it scores answers or contexts. A context metric is called once for all answers with the same
-            context, and may only read the context and the question.
+        of: Whether it scores answers or contexts. A context metric scores what a method retrieved, also without a
+            model.
         higher_is_better: Whether a higher score is better. If not, the metric is not used to choose a best setting. If
             a lower score is better, return the negative score instead.
         version: Version of the function. After a change, answers are scored again, and their replies are reused.

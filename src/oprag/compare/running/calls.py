@@ -21,19 +21,13 @@ from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import TokenCounter, count
 
-__all__ = ["Ledger", "LimitReached", "Made", "ModelCaller", "PendingCall", "ask"]
+__all__ = ["Ledger", "Made", "ModelCaller", "PendingCall", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """Tokens to reserve for a reply if the model has no output limit."""
 
 _MAX_TOKENS = 10**15
 """Larger token counts are invalid."""
-
-
-class LimitReached(str):
-    """The reason why a run stopped at a spending limit; with a higher limit it could continue."""
-
-    __slots__ = ()
 
 
 class PendingCall(NamedTuple):
@@ -84,8 +78,9 @@ class Ledger:
         for name, limit in self._limits:
             spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if limit is not None and spent + getattr(call, name) > limit:
-                return LimitReached(
-                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it"
+                return (
+                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it; "
+                    "raise the limit to continue"
                 )
         return None
 
@@ -105,7 +100,7 @@ class Ledger:
 
 
 class ModelCaller:
-    """Calls models in threads, and stores their replies.
+    """Calls models, each call in its own thread, and stores their replies.
 
     The threads are daemons, so that a process can exit without waiting for a model.
     """
@@ -116,28 +111,20 @@ class ModelCaller:
         count_tokens: TokenCounter,
         cache: WorkCache,
         ledger: Ledger,
-        *,
-        threads: int = 1,
         tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
     ) -> None:
         self._models = models
         self._count = count_tokens
         self._cache = cache
         self._ledger = ledger
-        self._max_threads = threads
         self._tell = tell
-        self._threads = 0
-        self._waiting: SimpleQueue[PendingCall | None] = SimpleQueue()
         self._done: SimpleQueue[Made | BaseException] = SimpleQueue()
         self.running = 0  # number of calls in flight
 
     def begin(self, call: PendingCall) -> None:
-        """Start a call as soon as a thread is free; its reply will be stored."""
+        """Start a call; its reply will be stored."""
         self.running += 1
-        if self._threads < min(self._max_threads, self.running):
-            self._threads += 1
-            threading.Thread(target=self._work, name=f"oprag-model-{self._threads}", daemon=True).start()
-        self._waiting.put(call)
+        threading.Thread(target=self._work, args=(call,), name="oprag-model", daemon=True).start()
 
     def take(self) -> list[Made]:
         """Wait for a call to finish; return all finished calls."""
@@ -156,18 +143,11 @@ class ModelCaller:
         self._tell()
         return taken
 
-    def close(self) -> None:
-        """Let each thread end after its current call."""
-        for _ in range(self._threads):
-            self._waiting.put(None)
-        self._threads = 0
-
-    def _work(self) -> None:
-        while (call := self._waiting.get()) is not None:
-            try:
-                self._done.put(self._made(call))
-            except BaseException as error:  # noqa: BLE001 - raised again by `take`
-                self._done.put(error)
+    def _work(self, call: PendingCall) -> None:
+        try:
+            self._done.put(self._made(call))
+        except BaseException as error:  # noqa: BLE001 - raised again by `take`
+            self._done.put(error)
 
     def _made(self, call: PendingCall) -> Made:
         """Make a call, and store its reply."""
@@ -193,33 +173,27 @@ def ask(model: Model, prompt: Prompt) -> Completion:
         completion = _checked(model.complete(prompt))
     except Exception as error:  # noqa: BLE001 - a custom model may raise anything
         completion = Completion(error=error)
-    return replace(completion, seconds=completion.seconds or time.perf_counter() - started)
+    reported: Any = completion.seconds
+    told = isinstance(reported, int | float) and 0 < reported < math.inf
+    return replace(completion, seconds=reported if told else time.perf_counter() - started)
 
 
 def _checked(given: Any) -> Completion:
     """Validate a reply, since a custom model may return anything, and normalize it to what can be stored."""
     if not isinstance(given, Completion):
         raise ModelError(f"a model must return a Completion, got {describe(given)}", given)
-    reported: Any = given.seconds
-    seconds = reported if isinstance(reported, int | float) and 0 <= reported < math.inf else 0.0
     if given.error is not None:
-        return replace(given, seconds=seconds)
+        return given
     if not isinstance(given.text, str):
         raise ModelError(f"the text of a reply must be a string, got {describe(given.text)}", given)
     usage, reason = given.usage, given.finish_reason
     if usage is not None:
         try:
-            usage = _counted(*usage)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ModelError(
-                f"the usage of a reply must consist of token counts, got {describe(usage)}", given
-            ) from error
+            tokens, estimated = [int(one) for one in usage[:3]], bool(usage[3])
+        except (TypeError, ValueError, OverflowError, IndexError):
+            tokens, estimated = [-1], False
+        if not all(0 <= one < _MAX_TOKENS for one in tokens):
+            raise ModelError(f"the usage of a reply must consist of token counts, got {describe(usage)}", given)
+        usage = Usage(tokens[0], tokens[1], tokens[2], estimated)
     reason = None if reason is None else storable(str(reason))
-    return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason, seconds=seconds)
-
-
-def _counted(read: Any, written: Any, cached: Any, estimated: Any) -> Usage:
-    usage = Usage(int(read), int(written), int(cached), bool(estimated))
-    if not all(0 <= tokens < _MAX_TOKENS for tokens in usage[:3]):
-        raise ValueError(f"token counts must be from 0 to {_MAX_TOKENS:,}")
-    return usage
+    return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason)

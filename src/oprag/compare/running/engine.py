@@ -43,9 +43,6 @@ __all__ = ["Engine", "Outcome"]
 _MAX_WAITING = 4_000
 """Items that wait for replies at the same time; the memory of each is about one context."""
 
-_MAX_CHARACTERS = 200_000_000
-"""Characters of prompts that wait for replies: whole documents are long, and each cell has its own copy."""
-
 _MAX_ERROR = 500
 """Characters of an error message in the reason of a stop."""
 
@@ -81,20 +78,11 @@ class _Work:
     body: Generator[Request | _AskModel, Any, Answer]  # the method, then its judges
     replies: dict[str, Completion | None] = field(default_factory=dict)  # requested replies by key; None while missing
     requested: list[tuple[str, str]] = field(default_factory=list)  # steps and keys of the replies, in prompt order
-    characters: int = 0  # of the prompts of the requested replies
     judging: bool = False  # whether the requested replies are those of a judge
 
 
 class Engine:
-    """Processes items until all are done or it is stopped.
-
-    Args:
-        resolved: The experiment.
-        library: Its contexts; closed with the engine.
-        cache: Where replies are stored.
-        ledger: The spending so far.
-        tell: Called after each model call, and twice a second while waiting for one.
-    """
+    """Processes items until all are done or it is stopped."""
 
     def __init__(
         self,
@@ -106,9 +94,7 @@ class Engine:
     ) -> None:
         experiment = resolved.experiment
         self._library = library
-        self._caller = ModelCaller(
-            resolved.models, experiment.token_counter, cache, ledger, threads=experiment.max_concurrency, tell=tell
-        )
+        self._caller = ModelCaller(resolved.models, experiment.token_counter, cache, ledger, tell)
         self._cache = cache
         self._ledger = ledger
         self._models = resolved.models
@@ -121,12 +107,10 @@ class Engine:
         self._calls: deque[PendingCall] = deque()
         self._waiting: dict[str, list[_Work]] = {}
         self._works = 0
-        self._characters = 0
         self.stopped: str | None = None
 
     def close(self) -> None:
-        """Let the threads end after their current calls, and close the library."""
-        self._caller.close()
+        """Close the library."""
         self._library.close()
 
     @property
@@ -135,21 +119,12 @@ class Engine:
         return self._caller.running
 
     def stop(self, reason: str) -> None:
-        """Start no more calls or items; calls in flight are still completed.
-
-        Safe to call from a signal handler, since it only sets the reason.
-        """
+        """Start no more calls or items; signal handlers may call it, since it only sets the reason."""
         if self.stopped is None:
             self.stopped = reason
 
     def run(self, items: Iterable[WorkItem]) -> Iterator[Outcome]:
-        """Yield the outcome of each item when it is done; after a stop, only of items that need no further call.
-
-        Raises:
-            ResultsFileError: A reply could not be stored.
-            ExperimentError: A model cannot be called as described.
-            MissingExtraError: A package that an item or a model needs is not installed.
-        """
+        """Yield the outcome of each item when it is done; after a stop, only of items that need no further call."""
         waiting = iter(items)
         while True:
             while self._ready:
@@ -178,12 +153,7 @@ class Engine:
         """Whether to start another item: there are too few queued calls to keep all threads busy."""
         if self._library.measures and (self._works or self._calls or self.running):
             return False
-        return (
-            self.stopped is None
-            and len(self._calls) < self._max_calls
-            and self._works < _MAX_WAITING
-            and self._characters < _MAX_CHARACTERS
-        )
+        return self.stopped is None and len(self._calls) < self._max_calls and self._works < _MAX_WAITING
 
     def _body(self, outcome: Outcome) -> Generator[Request | _AskModel, Any, Answer]:
         """Run the method, then the judges of its answer; a failed judge call fails the item."""
@@ -277,11 +247,7 @@ class Engine:
                 self._waiting[key] = []
                 self._calls.append(PendingCall(key, model, prompt, self._ledger.at_most(model, prompt)))
             self._waiting[key].append(work)
-        if all(work.replies.values()):
-            return True
-        work.characters = sum(prompt.length for prompt in request.prompts)
-        self._characters += work.characters
-        return False
+        return all(work.replies.values())
 
     def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
         return prompt_key(self._models[model].identity, prompt, cell.repeat)
@@ -292,8 +258,6 @@ class Engine:
 
     def _take_replies(self, work: _Work) -> tuple[Completion | None, ...]:
         """The replies in the order of the prompts; also records them as calls of the item."""
-        self._characters -= work.characters
-        work.characters = 0
         replies = tuple(work.replies[key] for _, key in work.requested)
         calls = work.outcome.metric_calls if work.judging else work.outcome.calls
         calls += [

@@ -1,4 +1,4 @@
-"""An index of some documents and the vectors of texts; chunks, vectors and hits are cached across runs."""
+"""An index of some documents and the vectors of texts; chunks and vectors are cached across runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import document_key, key_of
-from oprag.compare.db.records import ChunkRecord, Hit, IndexRecord, Retrieval, VectorRecord
-from oprag.compare.providers.names import qualified_name
+from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord
 from oprag.compare.stores import Store
 from oprag.context import ContextInputs
 from oprag.embedding.cache import Kind, text_keys
@@ -38,8 +37,6 @@ class IndexSearch(NamedTuple):
     depth: int | None  # number of chunks to return; None for all
 
 
-_WARMUP_QUESTION = "anything"
-_BATCH_HITS = 100_000
 _BATCH_TEXTS = 256
 
 
@@ -92,30 +89,17 @@ class VectorSource:
 
 
 class Index:
-    """The chunks of some documents.
-
-    Args:
-        documents: Texts, or lists of pages, by name.
-        split: How they are split, in tokens of the tokenizer.
-        tokenizer: The tokenizer of the embedder.
-        vectors: The embedder.
-        cache: Where chunks and hits are stored.
-        searches: All planned searches: the exact index is searched once, to the greatest depth.
-        stores: Factories of custom stores, by name.
-        keep_hits: Whether hits are cached, and found in the cache.
-    """
+    """The chunks of some documents, and what is found among them."""
 
     def __init__(
         self,
-        documents: Mapping[str, str | Sequence[str]],
+        documents: Mapping[str, str | Sequence[str]],  # texts, or lists of pages, by name
         split: Split,
         tokenizer: NamedTokenizer,
         vectors: VectorSource,
         cache: WorkCache,
         *,
-        searches: Iterable[IndexSearch] = (),
         stores: Mapping[str, Callable[[Any], Any]] | None = None,
-        keep_hits: bool = True,
     ) -> None:
         self._documents = documents
         self._split = split.complete()
@@ -123,14 +107,7 @@ class Index:
         self._source = vectors
         self._cache = cache
         self._factories = stores or {}
-        self._keep_hits = keep_hits
         self._stores: dict[str, Store] = {}
-        self._ready: set[tuple[IndexSearch, bool]] = set()
-        self._deepest: dict[str, int] = {}  # the largest finite depth of each kind of search in the exact index
-        for search in searches:
-            if search.store == "index" and search.depth is not None:
-                self._deepest[search.kind] = max(search.depth, self._deepest.get(search.kind, 0))
-        self._hits: dict[tuple[str, IndexSearch], Sequence[Hit]] = {}
         contents = [[name, document_key(text)] for name, text in documents.items()]
         self.key = key_of("index", contents, list(self._split), tokenizer.identity)
 
@@ -194,18 +171,8 @@ class Index:
     def _read_neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
         return self._neighbors(chunk, number)  # made for the first context that reads them
 
-    def make_ready(self, search: IndexSearch, *, with_vectors: bool) -> None:
-        """Split, embed and index now instead of in the first search."""
-        if (search, with_vectors) not in self._ready:
-            if with_vectors:
-                _ = self.vectors
-            self.given(_WARMUP_QUESTION, search, with_vectors=with_vectors)
-            self._ready.add((search, with_vectors))
-
-    def forget(self) -> None:
-        """Forget retrievals, so that the next question is searched for again."""
-        self._hits.clear()
-        # Indexes are kept, since all questions share them.
+    def forget_questions(self) -> None:
+        """Forget the vectors of questions, so that the next one is embedded again."""
         if "_dense_index" in vars(self) and isinstance(embedder := self._dense_index.embedder, QuestionVectors):
             embedder.forget()
 
@@ -215,70 +182,30 @@ class Index:
             store.close()
         self._stores.clear()
 
-    def prepare(self, questions: Sequence[str], searches: Iterable[IndexSearch]) -> None:
-        """Search for these questions in batches, and cache the retrievals."""
-        found: list[Retrieval] = []
-        for search in dict.fromkeys(self._shared(search) for search in searches):
-            if search.depth is None:
-                continue  # complete rankings would need too much memory, so each is computed when needed
-            new: list[str] = []
-            uncached = [question for question in dict.fromkeys(questions) if (question, search) not in self._hits]
-            keys = [self._key(question, search) for question in uncached]
-            known = self._cache.get(Retrieval, keys) if self._keep_hits else [None] * len(keys)
-            for question, retrieval in zip(uncached, known, strict=True):
-                if retrieval is None:
-                    new.append(question)
-                else:
-                    self._hits[question, search] = retrieval.hits
-            batch_size = max(1, _BATCH_HITS // search.depth)
-            for start in range(0, len(new), batch_size):
-                batch = new[start : start + batch_size]
-                for question, hits in zip(batch, self._search(batch, search), strict=True):
-                    self._hits[question, search] = hits
-                    found.append(Retrieval(self._key(question, search), hits))
-        if found and self._keep_hits:
-            _ = self.pieces  # stored first, since hits refer to them
-            self._cache.put(found)
-
     def given(self, question: str, search: IndexSearch, *, with_vectors: bool) -> ContextInputs:
-        """The inputs of a context for a question."""
-        hits = self._hits_of(question, self._shared(search))[: search.depth]
+        """The inputs of a context for a question: the result of a search."""
+        hits = self._search(question, search)
         vectors: Any = [None] * len(hits)
         vector = None
         if with_vectors:
-            vectors = self._vectors_of([hit.row for hit in hits])
+            vectors = self.vectors[[row for row, _ in hits]]
             (vector,) = self._source.embed_questions([question])
         chunks = [
-            changed(self.chunks[hit.row], rank=rank, score=hit.score, vector=row_vector)
-            for rank, (hit, row_vector) in enumerate(zip(hits, vectors, strict=True))
+            changed(self.chunks[row], rank=rank, score=score, vector=row_vector)
+            for rank, ((row, score), row_vector) in enumerate(zip(hits, vectors, strict=True))
         ]
         return ContextInputs(chunks, vector, self._read_neighbors)
 
-    def _hits_of(self, question: str, search: IndexSearch) -> Sequence[Hit]:
-        if search.depth is None:
-            return self._search([question], search)[0]
-        if (question, search) not in self._hits:
-            self.prepare([question], [search])
-        return self._hits[question, search]
-
-    def _shared(self, search: IndexSearch) -> IndexSearch:
-        """The deepest search that includes this one: the exact index ranks the same chunks first at every depth."""
-        if search.store != "index" or search.depth is None:
-            return search
-        return search._replace(depth=max(search.depth, self._deepest.get(search.kind, 0)))
-
-    def _search(self, questions: Sequence[str], search: IndexSearch) -> list[list[Hit]]:
-        if not questions or not self.chunks:
-            return [[] for _ in questions]
+    def _search(self, question: str, search: IndexSearch) -> list[tuple[int, float | None]]:
+        """The rows and scores of the chunks found, best first."""
+        if not self.chunks:
+            return []
         depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
         if search.store == "index":
             index = self._bm25_index if search.kind == "bm25" else self._dense_index
-            found = index.search_all(questions, depth, search.kind)
-            return [[Hit(int(chunk.id or 0), chunk.score) for chunk in hits] for hits in found]
-        store = self._store(search.store)
-        return [
-            [Hit(*hit) for hit in store.search(vector, depth)] for vector in self._source.embed_questions(questions)
-        ]
+            return [(int(chunk.id or 0), chunk.score) for chunk in index.search(question, depth, search.kind)]
+        (vector,) = self._source.embed_questions([question])
+        return [*self._store(search.store).search(vector, depth)]
 
     def _store(self, name: str) -> Store:
         if name not in self._stores:
@@ -294,17 +221,3 @@ class Index:
     def _bm25_index(self) -> DocumentIndex:
         # BM25 needs no vectors.
         return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks))
-
-    def _vectors_of(self, rows: Sequence[int]) -> Any:
-        # BM25 needs no other vectors.
-        if "vectors" in vars(self) or len(rows) == len(self.chunks):
-            return self.vectors[rows]
-        return self._source.embed_documents([self.chunks[row].text for row in rows])
-
-    def _embedder(self, search: IndexSearch) -> str | None:
-        return None if search.kind == "bm25" else self._source.name
-
-    def _key(self, question: str, search: IndexSearch) -> str:
-        factory = self._factories.get(search.store)
-        identity = search.store if factory is None else qualified_name(factory, search.store)
-        return key_of("retrieval", self.key, self._embedder(search), list(search), identity, question)

@@ -11,11 +11,11 @@ from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.grid import Cell
 from oprag.context import Context, ContextInputs, assemble
-from oprag.index.splitting import Split
 from oprag.methods.effects import Embed, ReadSources, Retrieve
 
 __all__ = ["Library", "search_of"]
 
+_WARMUP_QUESTION = "anything"
 _MAX_INDEXES = 16
 # Chunks of all contexts in memory, about half a kilobyte each. A context with k=128 has 128; a context limited only by
 # a token budget has all chunks of its documents, kept or dropped.
@@ -25,11 +25,7 @@ _MAX_CHUNKS = 100_000
 class Library:
     """Contexts, vectors and texts, by cell and question.
 
-    Args:
-        resolved: The experiment.
-        cache: Where splits, vectors and hits are stored.
-        measures: Whether answers are measured. Each question is then embedded and searched for again; otherwise the
-            first question also searches for all others about the same documents.
+    All questions of a data set are embedded at once, unless answers are measured: then each question of each answer is.
     """
 
     def __init__(self, resolved: ResolvedExperiment, cache: WorkCache, *, measures: bool = False) -> None:
@@ -41,15 +37,7 @@ class Library:
             name: VectorSource(embedder, cache, keep_questions=not measures)
             for name, embedder in resolved.embedders.items()
         }
-        self._searches: dict[tuple[str, Split, str], dict[IndexSearch, None]] = {}
-        for cell in resolved.cells.cells:
-            if cell.embedder:
-                searches = self._searches.setdefault((cell.data, cell.split, cell.embedder), {})
-                searches[search_of(cell)] = None
-        self._questions: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for name, data_set in resolved.experiment.data.items():
-            for question in data_set.questions:
-                self._questions.setdefault((name, question.documents), []).append(question.text)
+        self._embedded: set[tuple[str, str]] = set()  # data sets whose questions an embedder has embedded
         self._indexes: dict[Hashable, Index] = {}  # the most recently used last
         self._inputs: dict[Hashable, ContextInputs] = {}
         self._contexts: dict[Hashable, Context] = {}
@@ -68,8 +56,13 @@ class Library:
     def contexts(self, cell: Cell, question: Question, texts: Sequence[str]) -> list[Context]:
         """The context of each text, which is a question or a variant of it, in the documents of the question."""
         index = self.index(cell, question.documents)
-        if len(texts) > 1:
-            index.prepare(texts, [search_of(cell)])  # in one batch
+        if self.embeds(cell, texts):
+            place = cell.data, cell.embedder
+            if not self.measures and place not in self._embedded:
+                self._embedded.add(place)
+                texts_of_all = [one.text for one in self._experiment.data[cell.data].questions]
+                self._vectors[cell.embedder].embed_questions(texts_of_all)
+            self._vectors[cell.embedder].embed_questions(texts)  # in one batch
         return [self._context(cell, index, text) for text in texts]
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
@@ -86,24 +79,14 @@ class Library:
         return whole_text(self._experiment.data[cell.data].documents[name])
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
-        """The index of these documents, prepared for all questions of the data set about them."""
+        """The index of these documents."""
         place = cell.data, documents, cell.split, cell.embedder
         index = self._indexes.pop(place, None)
         if index is None:
             texts = self._experiment.data[cell.data].documents
-            searches = list(self._searches.get((cell.data, cell.split, cell.embedder), ()))
-            index = Index(
-                {name: texts[name] for name in documents},
-                cell.split,
-                self._embedders[cell.embedder].tokenizer,
-                self._vectors[cell.embedder],
-                self._cache,
-                searches=searches,
-                stores=self._experiment.stores,
-                keep_hits=not self.measures,
-            )
-            if not self.measures:
-                index.prepare(self._questions.get((cell.data, documents), []), searches)
+            tokenizer, vectors = self._embedders[cell.embedder].tokenizer, self._vectors[cell.embedder]
+            contents = {name: texts[name] for name in documents}
+            index = Index(contents, cell.split, tokenizer, vectors, self._cache, stores=self._experiment.stores)
         self._indexes[place] = index
         while len(self._indexes) > _MAX_INDEXES:
             self._indexes.pop(next(iter(self._indexes))).close()
@@ -113,12 +96,12 @@ class Library:
         """Do what does not belong to an answer: build the index, load the embedder, forget earlier searches."""
         if cell.embedder:
             index = self.index(cell, question.documents)
-            index.make_ready(search_of(cell), with_vectors=bool(self.embeds(cell, [question.text])))
+            index.given(_WARMUP_QUESTION, search_of(cell), with_vectors=bool(self.embeds(cell, [question.text])))
         self._forget()
         for source in self._vectors.values():
             source.forget_questions()
         for index in self._indexes.values():
-            index.forget()
+            index.forget_questions()
 
     def close(self) -> None:
         """Close the stores."""

@@ -21,9 +21,8 @@ from oprag.compare.pipelines import FoundChunk
 from oprag.compare.running.engine import Outcome
 from oprag.compare.running.index import VectorSource
 from oprag.compare.running.library import Library
-from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
+from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.spec.grid import Cell
-from oprag.context import Context
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
 from oprag.masking import describe
@@ -31,12 +30,11 @@ from oprag.methods.answer import Answer
 
 __all__ = ["Recorder", "score_all"]
 
-_MAX_CHUNKS = 50_000  # of all contexts in memory
 _MAX_ERROR = 2_000  # characters of an error message
 
 
 class _Found(NamedTuple):
-    """The chunks that an answer was made from; answers with the same context share it."""
+    """The chunks that an answer was made from."""
 
     stored: Mapping[str, Any] = {}  # fields of the record
     scored: Mapping[str, Any] = {}  # inputs of the scores
@@ -50,8 +48,6 @@ class Recorder:
         self._library = library
         self._metrics = resolved.metrics
         self._embedder = None if embedder is None else VectorSource(embedder, cache)
-        self._known: dict[int, _Found] = {}  # by id of the context, which cannot be reused: the value references it
-        self._chunks = 0  # of these contexts
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
 
@@ -104,16 +100,7 @@ class Recorder:
         context = answer.context
         if context is None:
             return _Found()
-        if id(context) not in self._known:
-            if self._chunks > _MAX_CHUNKS:
-                self._known.clear()
-                self._chunks = 0
-            self._known[id(context)] = self._of_context(outcome.item, context)
-            self._chunks += len(context.kept) + len(context.dropped)
-        return self._known[id(context)]
-
-    def _of_context(self, item: WorkItem, context: Context) -> _Found:
-        index = self._library.index(item.cell, item.question.documents)
+        index = self._library.index(outcome.item.cell, outcome.item.question.documents)
         rows = [int(chunk.id or 0) for chunk in context.kept]
         kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
         dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
@@ -129,7 +116,6 @@ class Recorder:
                 "context": context,
                 "spans": [index.spans[row] for row in rows],
                 "ranked": [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
-                "context_scores": {},
             },
         )
 
@@ -199,11 +185,7 @@ def score_all(
 ) -> list[tuple[dict[str, float], list[str]]]:
     """Score each answer with each metric that applies; notes explain missing scores.
 
-    Args:
-        metrics: Metrics of the experiment.
-        answers: The answers.
-        embedder: Embeds answers and gold answers (as documents) for their cosine similarity, all in one batch; the same
-            one for all cells.
+    Answers and gold answers are embedded (as documents) in one batch, by the same embedder for all cells.
     """
     if embedder is not None and (cosine := METRICS[COSINE]) in metrics:
         texts: dict[str, None] = {}
@@ -223,7 +205,7 @@ def _scores(metrics: Sequence[Metric], given: ScoredAnswer) -> tuple[dict[str, f
         if not metric.applies(given):
             continue
         try:
-            value = _score(metric, given)
+            value = metric.score(given)
             if value is not None:
                 scores[metric.name] = _as_number(value)
         except OptionError as error:
@@ -237,11 +219,7 @@ def _scores(metrics: Sequence[Metric], given: ScoredAnswer) -> tuple[dict[str, f
 
 
 def _as_number(value: Any) -> float:
-    """Convert a score to a number.
-
-    Raises:
-        OptionError: The score is not a finite number, and would make all means NaN or infinite.
-    """
+    """Convert a score to a number; reject others, which would make all means NaN or infinite."""
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -249,14 +227,3 @@ def _as_number(value: Any) -> float:
     if not math.isfinite(number):
         raise OptionError(f"it returned {describe(value)}; a metric must return a finite number or None", value)
     return number
-
-
-def _score(metric: Metric, given: ScoredAnswer) -> float | bool | None:
-    if metric.of != "context":
-        return metric.score(given)
-    # Shared by all answers with the same context. Questions with the same wording may have different evidence, and a
-    # custom metric may read the whole question, so both are part of the key.
-    key = metric.name, given.question if metric.function else given.question.evidence
-    if key not in given.context_scores:
-        given.context_scores[key] = metric.score(given)
-    return given.context_scores[key]

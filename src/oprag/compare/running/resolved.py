@@ -49,14 +49,9 @@ class Scorable(NamedTuple):
 
 
 class ResolvedExperiment:
-    """An experiment with its models and embedders, ready to be run, planned or measured.
+    """An experiment with its models and embedders, ready to be run or planned.
 
-    Args:
-        experiment: The experiment.
-        planned: Whether it is for a plan, which does not load models given by name, so that it needs no keys.
-
-    Raises:
-        OptionError: `experiment` is not an `Experiment`.
+    For a plan, models given by name are not loaded, so that it needs no keys.
     """
 
     def __init__(self, experiment: Experiment, *, planned: bool = False) -> None:
@@ -89,7 +84,8 @@ class ResolvedExperiment:
         """The models that a cell or a judge uses, by name in the experiment."""
         answering = [cell.caller for cell in self.cells.cells if cell.caller is not None]
         judging = [judge.model for judge in self._used_judges.values()]
-        return {name: self._open_model(name) for name in dict.fromkeys([*answering, *judging])}
+        names = dict.fromkeys([*answering, *judging])
+        return {name: self.opened(name, self.source_of(name), planned=self._planned) for name in names}
 
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
@@ -125,9 +121,6 @@ class ResolvedExperiment:
             return Model(f"{name} version {source.version}", source.complete)
         model: Model = _opened("model", name, partial(source.open, planned=planned))
         return model
-
-    def _open_model(self, name: str) -> Model:
-        return self.opened(name, self.source_of(name), planned=self._planned)
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
         embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, planned=self._planned))

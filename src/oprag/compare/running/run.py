@@ -31,8 +31,7 @@ __all__ = ["ProgressCallback", "RunReport", "RunState", "run"]
 
 # Answers can be rebuilt from stored replies, so they are written in batches.
 _FLUSH_SECONDS = 0.5
-_FLUSH_ANSWERS = 256
-_FLUSH_CHARACTERS = 20_000_000  # of the prompts of unwritten answers, which are in memory
+_FLUSH_ANSWERS = 64
 
 _PACKAGES = ("oprag", "numpy", "langchain-core", "llama-index-core", "wordllama", "bm25s", "sentence-transformers")
 
@@ -42,8 +41,7 @@ class RunReport:
     """The report of a run, final or in progress.
 
     Attributes:
-        outcome: "complete", or why the run stopped or is stopping early; a `LimitReached` if at a spending limit. Empty
-            while the run continues.
+        outcome: "complete", or why the run stopped or is stopping early. Empty while the run continues.
         total: Number of answers to generate: one for each question of each cell.
         answered: Number of answers that exist, including those of earlier runs.
         failed: Number of answers that failed, by the class of the error.
@@ -78,13 +76,7 @@ ProgressCallback = Callable[[RunReport], None]
 
 
 class RunState:
-    """The answered, failed and waiting items of an experiment.
-
-    Args:
-        items: All items of the experiment.
-        found: The items that are answered or failed in the results file.
-        retry_failed: Whether to retry items that failed before.
-    """
+    """The answered, failed and waiting items of an experiment, given those found in the results file."""
 
     def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
         failed = Counter(found.failed[item.place] for item in items if item.place in found.failed)
@@ -134,16 +126,14 @@ def run(
     once.
 
     With `measure`, questions are answered one at a time, by one model call after another, and the wall time, the CPU
-    time (user and system) and the peak resident memory of this process and its children are stored with each answer:
+    time (user and system) and the peak resident memory of this process are stored with each answer:
 
     - Only new answers whose calls were all made for them are measured, so calls are still made once. An answer that
-      was stored before, or that uses a stored reply (of another cell or an interrupted run), has no measurement.
+      was stored before, or that uses a stored reply, has no measurement.
     - Each question is embedded and searched for again. Splitting, embedding and indexing the documents, judging and
       scoring are not measured.
-    - Memory is sampled every 10 ms, so shorter peaks can be missed. It includes what this process had allocated before,
-      such as loaded models and the indexes of earlier cells.
-    - A model on another machine, or in a process that this one did not start, only counts as wall time. GPUs are not
-      measured.
+    - Memory is sampled every 10 ms. It includes what was allocated before, such as loaded models and earlier indexes.
+    - A model in another process or on another machine only counts as wall time. GPUs are not measured.
 
     With `ray`, models are called by workers of a Ray cluster, one for each CPU, and everything else runs here: only
     this process reads and writes the results file. If a worker dies, it is started again with its calls in flight; a
@@ -254,15 +244,12 @@ def _stopped_by_signals(engine: Engine) -> Iterator[None]:
 def _batches(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
     """Batch outcomes for writing: twice a second, or earlier if there are many."""
     batch: list[Outcome] = []
-    characters = 0
     since = time.monotonic()
     for outcome in outcomes:
         batch.append(outcome)
-        if outcome.answer is not None:
-            characters += sum(call.prompt.length for call in outcome.answer.calls)
-        if len(batch) >= size or characters >= _FLUSH_CHARACTERS or time.monotonic() - since > _FLUSH_SECONDS:
+        if len(batch) >= size or time.monotonic() - since > _FLUSH_SECONDS:
             yield batch
-            batch, characters, since = [], 0, time.monotonic()
+            batch, since = [], time.monotonic()
     yield batch
 
 
