@@ -96,7 +96,6 @@ class Plan:
     Attributes:
         cells: Number of cells.
         combinations: Number of combinations of axis values in the grids.
-        impossible: Number of combinations that cannot be run, by reason.
         repeated: Number of combinations that are equivalent to another one.
         questions: Number of questions in all data sets that are used.
         answers: Number of answers: one for each question of each cell.
@@ -120,7 +119,6 @@ class Plan:
 
     cells: int
     combinations: int
-    impossible: Mapping[str, int]
     repeated: int
     questions: int
     answers: int
@@ -233,7 +231,6 @@ def make_plan(
     return Plan(
         cells=len(resolved.cells.cells),
         combinations=resolved.cells.combinations,
-        impossible=resolved.cells.impossible,
         repeated=resolved.cells.repeated,
         questions=len(resolved.question_records),
         answers=state.total,
@@ -365,12 +362,11 @@ class _PlanningEngine(Engine):
 
 def _counted(resolved: ResolvedExperiment) -> Plan:
     """A plan without the data: it reads, embeds and opens nothing."""
-    cells, _, impossible, repeated = resolved.cells
+    cells, combinations, repeated = resolved.cells
     sizes = {name: len(data_set.questions) for name, data_set in resolved.experiment.data.items()}
     return Plan(
         cells=len(cells),
-        combinations=resolved.cells.combinations,
-        impossible=impossible,
+        combinations=combinations,
         repeated=repeated,
         questions=sum(sizes[name] for name in {cell.data for cell in cells}),
         answers=sum(sizes[cell.data] for cell in cells),
@@ -390,8 +386,6 @@ def _counted(resolved: ResolvedExperiment) -> Plan:
 def _lines(plan: Plan) -> Iterator[str]:
     same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
     yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
-    for reason, number in plan.impossible.items():
-        yield f"  {counted(number, 'combination')} skipped: {reason}"
     yield from _answers(plan)
     if plan.missing:
         yield from (f"{name}: {why}" for name, why in plan.missing.items())

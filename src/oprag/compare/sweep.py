@@ -25,6 +25,7 @@ _AXES = {"order": ["source", "rank", "random"], "seed": [1, 2, 3]}  # random ord
 _COVERAGE = "evidence_coverage"
 
 _CANDIDATE_FACTOR = 1.5
+_ANY_K = 10**6  # until the lengths of the documents are known
 _SAMPLE = 200_000  # characters to split, which takes about a quarter of a second
 # A slice has at least 10,000 characters, and at least 20 chunks with 8 characters per token or word: the last chunk of
 # a slice is short, so slices need many chunks.
@@ -58,6 +59,7 @@ def sweep_experiment(data: DataSet, *, grid: Mapping[str, Any] | None = None, **
         raise OptionError(f"data must be a data set, such as from read_data(), got {describe(given)}", given)
     answered = bool(others.get("models"))
     axes: dict[str, Any] = {"method": "stuff" if answered else "context_only", "token_budget": _BUDGETS, **_AXES}
+    axes["k"] = _ANY_K
     grids = as_grids(grid or {})
     defaults: dict[str, Any] = {
         "name": "sweep",

@@ -324,7 +324,7 @@ def _check_name(given: Any, name: str, known: Collection[str]) -> None:
         raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     if given != name and name in known:
         raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
-    if not name.isidentifier():
+    if not name.isidentifier() or not (given == name or callable(given)):
         raise ExperimentError(f"a metric must be a name or a function, got {describe(given)}", given)
 
 
