@@ -50,11 +50,7 @@ Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may con
 
 
 def checked(kind: Any, rows: Iterable[Any], database: Database) -> Iterator[Any]:
-    """Yield rows as values of a type, checked as they are read.
-
-    Raises:
-        ResultsFileError: A value does not have the type of its field.
-    """
+    """Yield rows as values of a type; raises a ResultsFileError if a value does not have the type of its field."""
     validate = _adapter(kind).validate_python
     try:
         for row in rows:
@@ -75,10 +71,6 @@ def columns_of(kind: Any) -> str:
 
 def records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], database: Database) -> dict[str, Any]:
     """Stored records by key, without missing ones."""
-    if kind is IndexRecord:
-        query = f'SELECT {columns_of(ChunkRecord)} FROM chunks WHERE "index" = ? ORDER BY row'
-        found = {key: [*checked(ChunkRecord, connection.execute(query, [key]), database)] for key in keys}
-        return {key: IndexRecord(key, pieces) for key, pieces in found.items() if pieces}
     query = f"SELECT {columns_of(kind)} FROM {TABLES[kind]} WHERE key IN (SELECT value FROM json_each(?))"
     return {record.key: record for record in checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
 
@@ -151,7 +143,7 @@ class IndexRecord(NamedTuple):
     """The chunks that documents were split into."""
 
     key: str
-    pieces: Sequence[ChunkRecord]
+    pieces: Json[Sequence[ChunkRecord]]
 
 
 class Hit(NamedTuple):
@@ -303,6 +295,7 @@ class RunRecord(NamedTuple):
 
 TABLES: Mapping[type, str] = {
     Reply: "replies",
+    IndexRecord: "indexes",
     Retrieval: "retrievals",
     CellRecord: "cells",
     QuestionRecord: "questions",
