@@ -183,6 +183,11 @@ def test_without_a_budget_every_chunk_is_a_candidate():
     assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
 
 
+def test_other_options_may_limit_k():
+    limits = {"max_candidates": 10_000, "min_chunks": 3, "similarity_threshold": 0.1}
+    assert candidates({"a": PROSE}, [None, 1_024], **limits) > 3
+
+
 def test_budgets_are_filled_where_chunks_are_short(tmp_path):
     # A token of the embedder is a digit here, which is no more than a quarter of one of the reader's.
     rows = NUMBERS.splitlines()[:600]

@@ -25,7 +25,6 @@ _AXES = {"order": ["source", "rank", "random"], "seed": [1, 2, 3]}  # random ord
 _COVERAGE = "evidence_coverage"
 
 _CANDIDATE_FACTOR = 1.5
-_ANY_K = 10**6  # until the lengths of the documents are known
 _SAMPLE = 200_000  # characters to split, which takes about a quarter of a second
 # A slice has at least 10,000 characters, and at least 20 chunks with 8 characters per token or word: the last chunk of
 # a slice is short, so slices need many chunks.
@@ -59,14 +58,16 @@ def sweep_experiment(data: DataSet, *, grid: Mapping[str, Any] | None = None, **
         raise OptionError(f"data must be a data set, such as from read_data(), got {describe(given)}", given)
     answered = bool(others.get("models"))
     axes: dict[str, Any] = {"method": "stuff" if answered else "context_only", "token_budget": _BUDGETS, **_AXES}
-    axes["k"] = _ANY_K
     grids = as_grids(grid or {})
     defaults: dict[str, Any] = {
         "name": "sweep",
         "data": {"questions": data},
         "metrics": list(dict.fromkeys([usual_metric(data.questions, answered=answered), _COVERAGE])),
     }
-    experiment = Experiment(**{**defaults, **others}, grid=[{**axes, **one} for one in grids])
+    # Until the lengths are known, any k that does not contradict other options.
+    minima = [[1, *(value for value in one.get("min_chunks", ()) if isinstance(value, int))] for one in grids]
+    first = [{"k": max(minimum), **axes, **one} for one, minimum in zip(grids, minima, strict=True)]
+    experiment = Experiment(**{**defaults, **others}, grid=first)
     _check(experiment)
     cells = [cell for cell in experiment.grid_cells.cells if kind_of(cell.method).reads == "context"]
     length = min(_typical_length(data, split, experiment.token_counter) for split in {cell.split for cell in cells})
