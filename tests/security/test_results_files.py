@@ -35,7 +35,7 @@ def change(path, statement, *values):
 
 
 def test_one_number_takes_no_memory(theirs):
-    change(theirs, "UPDATE indexes SET pieces = json_set(pieces, '$[0][3]', 300000000000)")
+    change(theirs, 'UPDATE chunks SET "end" = 300000000000')
     oprag("report", theirs)  # what is loaded once
     tracemalloc.start()
     result = oprag("report", theirs)
@@ -48,6 +48,7 @@ def test_one_number_takes_no_memory(theirs):
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
+        ('UPDATE chunks SET start = 1, "end" = 0', "CHECK constraint failed in chunks"),
         ("UPDATE answers SET calls = 'two'", "answers.calls"),
         ("UPDATE answers SET estimated = 2", "CHECK constraint failed in answers"),
         ("UPDATE answers SET run = NULL", "answers.run"),
@@ -65,14 +66,14 @@ def test_a_value_that_the_tables_do_not_permit_is_told_in_one_line(theirs, state
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("UPDATE indexes SET pieces = json_set(pieces, '$[0][3]', 9223372036854775807)", "invalid pieces: "),
-        ("UPDATE indexes SET pieces = json_set(pieces, '$[0][2]', -1)", "invalid pieces: "),
+        ('UPDATE chunks SET "end" = 9223372036854775807', "invalid end: "),
+        ("UPDATE chunks SET start = -1", "invalid start: "),
         ("UPDATE answers SET scores = '{\"token_f1\": 1e999}'", "invalid scores: "),
         ('UPDATE answers SET context = \'["k", "i", [[0, 0, NaN]], {}]\'', "invalid context: "),
         ('UPDATE answers SET context = \'["k", "i", [[0, 0]], {}]\'', "invalid context: "),
         ('UPDATE answers SET context = \'["k", "i", [[0, 0, 0] [1, 1, 0]], {}]\'', "invalid context: "),
         ('UPDATE answers SET context = \'["k", "i", [], {"k": 1e999}]\'', "invalid context: "),
-        ("DELETE FROM indexes", "(the IndexRecord "),
+        ("DELETE FROM chunks", "(the IndexRecord "),
         ("DELETE FROM questions", "(the QuestionRecord "),
         ("UPDATE cells SET \"values\" = json_set(\"values\", '$.k', json('{}'))", "invalid values: "),
         ("UPDATE questions SET about = replace(hex(zeroblob(5000)), '00', '[')", "invalid about: "),
@@ -126,8 +127,8 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
 
 
 def test_a_view_in_place_of_a_table_is_never_read(theirs):
-    change(theirs, "DROP TABLE indexes")
-    change(theirs, f"CREATE VIEW indexes AS {ENDLESS}")
+    change(theirs, "DROP TABLE chunks")
+    change(theirs, f"CREATE VIEW chunks AS {ENDLESS}")
     assert "its tables are not those that oprag creates" in oprag("report", theirs).stderr
 
 

@@ -238,7 +238,7 @@ def test_keys_of_earlier_versions_hold(tmp_path):
         ("f0c6573cbf39da0247f4dc239831b287",),
     ]
     assert found("SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
-    assert found("SELECT key FROM indexes") == [("cdd5ef877d165b9a9cf11b56953d76fb",)]
+    assert found('SELECT DISTINCT "index" FROM chunks') == [("cdd5ef877d165b9a9cf11b56953d76fb",)]
     assert found("SELECT key FROM retrievals ORDER BY key DESC") == [
         ("74dab996dfd6b366a611fda0aa6f7952",),
         ("00ad74c26b180d490d768a64ba849621",),

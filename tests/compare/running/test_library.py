@@ -208,7 +208,7 @@ def test_several_documents_are_searched_together(tmp_path):
     grid = {"k": 30, "chunk_size": 32, "method": ["context_only", "long_context"], "source_ranking": "name"}
     model = RecordingModel()
     assert run(experiment(model, data=data, grid=grid), tmp_path / "r.db").complete
-    sources = rows(tmp_path / "r.db", "SELECT DISTINCT value ->> 0 FROM indexes, json_each(pieces) ORDER BY 1")
+    sources = rows(tmp_path / "r.db", "SELECT DISTINCT document FROM chunks ORDER BY 1")
     assert sources == [("book 0",), ("book 2",)]
     assert 'evidence_coverage":1.0' in rows(tmp_path / "r.db", "SELECT scores FROM results")[0][0]
     (prompt,) = model.calls

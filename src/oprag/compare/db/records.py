@@ -71,6 +71,10 @@ def columns_of(kind: Any) -> str:
 
 def records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], database: Database) -> dict[str, Any]:
     """Stored records by key, without missing ones."""
+    if kind is IndexRecord:
+        query = f'SELECT {columns_of(ChunkRecord)} FROM chunks WHERE "index" = ? ORDER BY row'
+        found = {key: [*checked(ChunkRecord, connection.execute(query, [key]), database)] for key in keys}
+        return {key: IndexRecord(key, pieces) for key, pieces in found.items() if pieces}
     query = f"SELECT {columns_of(kind)} FROM {TABLES[kind]} WHERE key IN (SELECT value FROM json_each(?))"
     return {record.key: record for record in checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
 
@@ -143,7 +147,7 @@ class IndexRecord(NamedTuple):
     """The chunks that documents were split into."""
 
     key: str
-    pieces: Json[Sequence[ChunkRecord]]
+    pieces: Sequence[ChunkRecord]
 
 
 class Hit(NamedTuple):
@@ -295,7 +299,6 @@ class RunRecord(NamedTuple):
 
 TABLES: Mapping[type, str] = {
     Reply: "replies",
-    IndexRecord: "indexes",
     Retrieval: "retrievals",
     CellRecord: "cells",
     QuestionRecord: "questions",

@@ -21,6 +21,7 @@ from oprag.compare.db.records import (
     CellRecord,
     Done,
     FailedCall,
+    IndexRecord,
     QuestionRecord,
     Reply,
     Spent,
@@ -116,6 +117,10 @@ class ResultsFile:
                     _insert(connection, "replies", rows, known)
                     stored = records_of(Reply, connection, [one.key for one in given], self._database)
                     return [stored[one.key] for one in given]
+                case IndexRecord():
+                    pieces = ((one.key, row, piece) for one in given for row, piece in enumerate(one.pieces))
+                    rows = ({"index": key, "row": row, **piece._asdict()} for key, row, piece in pieces)
+                    _insert(connection, "chunks", rows, known)
                 case one:
                     _insert(connection, TABLES[type(one)], (one._asdict() for one in given), known)
         return given

@@ -35,7 +35,9 @@ CREATE INDEX replies_by_run ON replies (run);
 CREATE TABLE failed_calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT NOT NULL, step TEXT NOT NULL,
     error TEXT NOT NULL, message TEXT NOT NULL, seconds REAL NOT NULL, run INTEGER NOT NULL REFERENCES runs,
     at TEXT NOT NULL) STRICT;
-CREATE TABLE indexes (key TEXT NOT NULL PRIMARY KEY, pieces TEXT NOT NULL) STRICT;
+CREATE TABLE chunks ("index" TEXT NOT NULL, row INTEGER NOT NULL, document TEXT NOT NULL, page INTEGER,
+    start INTEGER NOT NULL, "end" INTEGER NOT NULL CHECK ("end" >= start), tokens INTEGER NOT NULL,
+    PRIMARY KEY ("index", row)) STRICT, WITHOUT ROWID;
 CREATE TABLE retrievals (key TEXT NOT NULL PRIMARY KEY, hits TEXT NOT NULL) STRICT;
 CREATE TABLE answers (cell TEXT NOT NULL REFERENCES cells, question TEXT NOT NULL REFERENCES questions,
     status TEXT NOT NULL AS (iif(error IS NULL, 'answered', 'failed')), text TEXT, error TEXT, message TEXT,
