@@ -235,7 +235,7 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
         names = ("values", "measurements")
         told["measured"] = [{name: one[name] for name in names} for one in settings if one["measurements"]]
         del told["cores"]  # of this machine
-    for one in [*settings, *told.get("impossible", ())]:
+    for one in settings:
         del one["measurements"]
     told["differences"] = told["differences"] and [_as_pair(one) for one in told["differences"]]
     for curve in told.get("curves", ()):

@@ -550,7 +550,7 @@ ERRORS = {
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
     "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "remove --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),
-    "folder itself": (NO_MODEL, ("--results", str(ROOT)), "it is a folder", 1),
+    "folder itself": (NO_MODEL, ("--results", str(ROOT)), " is a folder", 1),
 }
 
 

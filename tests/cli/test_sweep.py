@@ -101,7 +101,7 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
     [
         (["book.txt", "--questions", "asked.jsonl", "--budgets", "1x"], ["budgets must be numbers of tokens", "'1x'"]),
         (["book.txt", "--questions", "asked.jsonl", "--budgets", "1.5k"], ["budgets must be numbers of tokens"]),
-        (["book.txt", "--questions", "asked.jsonl", "--budgets", "0"], ["axis 'token_budget'"]),
+        (["book.txt", "--questions", "asked.jsonl", "--budgets", "0"], ["token_budget must be an integer"]),
         (["book.txt", "--questions", "asked.jsonl", "--continuity", "a"], ["continuity must be numbers such as 0,0.3"]),
         (["book.txt", "--questions", "asked.jsonl", "--orders", "best"], ["order", "'best'"]),
         (["book.txt", "--questions", "asked.jsonl", "--metric", "bleu"], ["unknown metric 'bleu'"]),

@@ -101,11 +101,11 @@ def test_questions_that_name_a_document_keep_it(tmp_path):
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
-        ({"token_budget": [0]}, "invalid value 0 of the axis 'token_budget'"),
-        ({"token_budget": "16k"}, "invalid value '16k' of the axis 'token_budget'"),
+        ({"token_budget": [0]}, "token_budget must be an integer >= 1 or None, got 0"),
+        ({"token_budget": "16k"}, "token_budget must be an integer >= 1 or None, got '16k'"),
         ({"order": []}, "the axis 'order' has no values"),
-        ({"order": [1]}, "invalid value 1 of the axis 'order'"),
-        ({"chunk_size": "a"}, "invalid value 'a' of the axis 'chunk_size'"),
+        ({"order": [1]}, "order must be one of .*, got 1"),
+        ({"chunk_size": "a"}, "chunk_size must be an integer >= 1, got 'a'"),
         ({"ordr": "rank"}, "unknown axis 'ordr'"),
         (["neighbors"], "a grid must map axes to values"),
         ({"method": "refine"}, "method=refine requires a model"),
@@ -181,6 +181,11 @@ def test_the_largest_budget_and_the_smallest_chunks_decide():
 def test_without_a_budget_every_chunk_is_a_candidate():
     pieces = [*pieces_of({"a": PROSE}, tokenizer_named("local").tokenizer, Split())]
     assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
+
+
+def test_other_options_may_limit_k():
+    limits = {"max_candidates": 10_000, "min_chunks": 3, "similarity_threshold": 0.1}
+    assert candidates({"a": PROSE}, [None, 1_024], **limits) > 3
 
 
 def test_budgets_are_filled_where_chunks_are_short(tmp_path):

@@ -98,7 +98,6 @@ def test_its_cells_are_those_of_the_paper(name, experiment):
     assert len(found) == len(expected)
     common = cells_of(experiment, tuple(COMMON[name]))
     assert set(common) == {tuple(COMMON[name].values())}
-    assert experiment.grid_cells.impossible == {}
     assert experiment.grid_cells.repeated == 0
 
 
@@ -165,7 +164,7 @@ def test_it_is_counted_without_its_data(name, tmp_path):
 def test_it_is_planned(name, experiment):
     small = offline(experiment, few=name == "sakar_emekci")
     plan = make_plan(small)
-    assert plan.failures == plan.impossible == {}
+    assert plan.failures == {}
     assert plan.answers == sum(len(small.data[cell.data].questions) for cell in small.grid_cells.cells)
     assert set(plan.models) == set(experiment.models)
     assert all(model.calls for model in plan.models.values())

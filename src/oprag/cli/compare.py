@@ -128,7 +128,7 @@ def compare(
     minima = [_minimum(one) for one in fail_under or ()]
     with stdout_to_stderr():
         experiment, place = read_experiment(file, changes)
-        experiment = experiment if sample is None else experiment.pilot(sample)
+        experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         check_metric(metric, experiment)
         for target, kind in ((csv, CSV), (profile, PROFILE)):

@@ -101,7 +101,7 @@ def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Seque
     column_of = {question.key: column for column, question in enumerate(matrix.questions)}
     with ResultsReader(path, matrix.experiment) as reader:
         for row, cell in enumerate(matrix.cells):
-            answers = [one for one in reader.answers([cell.key], longest=None) if one.question in column_of]
+            answers = [one for one in reader.answers([cell.key]) if one.question in column_of]
             for answer in sorted(answers, key=lambda one: column_of[one.question]):
                 column = column_of[answer.question]
                 question = matrix.questions[column]

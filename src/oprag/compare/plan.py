@@ -93,7 +93,6 @@ class Plan:
     Attributes:
         cells: Number of cells.
         combinations: Number of combinations of axis values in the grids.
-        impossible: Number of combinations that cannot be run, by reason.
         repeated: Number of combinations that are equivalent to another one.
         questions: Number of questions in all data sets that are used.
         answers: Number of answers: one for each question of each cell.
@@ -113,7 +112,6 @@ class Plan:
 
     cells: int
     combinations: int
-    impossible: Mapping[str, int]
     repeated: int
     questions: int
     answers: int
@@ -185,11 +183,10 @@ def make_plan(
         resolved = ResolvedExperiment.of(experiment, planned=True)
         experiment = resolved.experiment
         sizes = {name: len(data_set.questions) for name, data_set in experiment.data.items()}
-        cells, combinations, impossible, repeated = resolved.cells
+        cells, combinations, repeated = resolved.cells
         plan = Plan(
             cells=len(cells),
             combinations=combinations,
-            impossible=impossible,
             repeated=repeated,
             questions=sum(sizes[name] for name in {cell.data for cell in cells}),
             answers=sum(sizes[cell.data] for cell in cells),
@@ -349,8 +346,6 @@ class _PlanningEngine(Engine):
 def _lines(plan: Plan) -> Iterator[str]:
     same = f"; {plan.repeated:,} are equivalent to another one" if plan.repeated else ""
     yield f"{counted(plan.cells, 'cell')} ({counted(plan.combinations, 'combination')}{same})"
-    for reason, number in plan.impossible.items():
-        yield f"  {counted(number, 'combination')} skipped: {reason}"
     yield f"{counted(plan.questions, 'question')}, {counted(plan.answers, 'answer')}"
     if plan.done:
         yield f"  {plan.done:,} are already in the results file"

@@ -65,7 +65,10 @@ def sweep_experiment(data: DataSet, *, grid: Mapping[str, Any] | None = None, **
         "data": {"questions": data},
         "metrics": list(dict.fromkeys([usual_metric(data.questions, answered=answered), _COVERAGE])),
     }
-    experiment = Experiment(**{**defaults, **others}, grid=[{**axes, **one} for one in grids])
+    # Until the lengths are known, any k that does not contradict other options.
+    minima = [[1, *(value for value in one.get("min_chunks", ()) if isinstance(value, int))] for one in grids]
+    first = [{"k": max(minimum), **axes, **one} for one, minimum in zip(grids, minima, strict=True)]
+    experiment = Experiment(**{**defaults, **others}, grid=first)
     _check(experiment)
     cells = [cell for cell in experiment.grid_cells.cells if kind_of(cell.method).reads == "context"]
     length = min(_typical_length(data, split, experiment.token_counter) for split in {cell.split for cell in cells})

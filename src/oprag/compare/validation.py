@@ -96,29 +96,16 @@ def _only(problem: str, allowed: Callable[[Any], bool]) -> Callable[[Any], Any]:
     return check
 
 
-def _is_whole(value: Any, minimum: int) -> bool:
-    return type(value) is int and value >= minimum
-
-
 _unicode = _only("must be valid Unicode", lambda text: text.encode(errors="ignore").decode() == text)
 _not_blank = _only("must not be empty", lambda text: text.strip() != "")
-
-String = Annotated[str, pydantic.Strict(), pydantic.AfterValidator(_unicode)]
-"""A string that can be written as UTF-8."""
-
-Text = Annotated[String, pydantic.AfterValidator(_not_blank)]
-"""A `String` that is not blank."""
-
-Name = Annotated[Text, pydantic.BeforeValidator(lambda given: str(given) if type(given) is int else given)]
-"""A `Text`; an integer is converted to a string."""
-
-Count = Annotated[int, pydantic.PlainValidator(_only("must be an integer >= 1", lambda one: _is_whole(one, 1)))]
-"""An integer >= 1; True is invalid."""
-
-Natural = Annotated[int, pydantic.PlainValidator(_only("must be an integer >= 0", lambda one: _is_whole(one, 0)))]
-"""An integer >= 0."""
-
+_count = _only("must be an integer >= 1", lambda one: type(one) is int and one >= 1)
+_natural = _only("must be an integer >= 0", lambda one: type(one) is int and one >= 0)
 # Integers stay integers, since amounts are stored in results files unchanged.
 _amount = _only("must be a number >= 0", lambda one: type(one) in (int, float) and 0 <= one < inf)
+
+String = Annotated[str, pydantic.Strict(), pydantic.AfterValidator(_unicode)]
+Text = Annotated[String, pydantic.AfterValidator(_not_blank)]
+Name = Annotated[Text, pydantic.BeforeValidator(lambda given: str(given) if type(given) is int else given)]
+Count = Annotated[int, pydantic.PlainValidator(_count)]
+Natural = Annotated[int, pydantic.PlainValidator(_natural)]
 Amount = Annotated[float, pydantic.PlainValidator(_amount)]
-"""A finite number >= 0."""

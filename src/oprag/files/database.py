@@ -23,37 +23,23 @@ _COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite make
 
 
 class Format(NamedTuple):
-    """A kind of database.
+    """A kind of database."""
 
-    Attributes:
-        noun: Its name in messages, such as "vector cache".
-        application: Its SQLite application id, which distinguishes it from databases of other programs.
-        version: Its format version.
-        schema: The SQL statements that create its tables, separated by semicolons.
-        error: The class of its errors.
-        advice: What to do about a corrupt file, for messages.
-        checked: Whether to check the pages, types and constraints of a file when it is opened.
-        patience: Seconds to wait for another process that writes.
-    """
-
-    noun: str
-    application: int
+    noun: str  # its name in messages, such as "vector cache"
+    application: int  # its SQLite application id, which distinguishes it from databases of other programs
     version: int
-    schema: str
+    schema: str  # the statements that create its tables, separated by semicolons
     error: type[OpragError]
-    advice: str
-    checked: bool = False
-    patience: float = 60.0
+    advice: str  # what to do about a corrupt file, for messages
+    checked: bool = False  # whether to check the pages, types and constraints of a file when it is opened
+    patience: float = 60.0  # seconds to wait for another process that writes
 
 
 class Database:
     """A connection to a database file for one thread at a time; raises the errors of its format.
 
-    Uses a write-ahead log: readers never wait for a writer, and a killed writer leaves no partial changes.
-
-    Args:
-        path: The file; created at first use.
-        kind: Its format.
+    Uses a write-ahead log: readers never wait for a writer, and a killed writer leaves no partial changes. The file is
+    created at first use.
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
@@ -73,7 +59,7 @@ class Database:
 
     def exists(self) -> bool:
         """Return whether the file exists; False if its folder is not readable."""
-        return _mode(str(self.path)) is not None
+        return _mode(self.path) is not None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -98,11 +84,9 @@ class Database:
             connection.execute("VACUUM")
             busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            raise self.kind.error(
-                f"rows deleted from the {self.kind.noun} {self.path} are still on disk, because another process is "
-                "reading the file; delete them again later",
-                self.path,
-            )
+            rows = f"rows deleted from the {self.kind.noun} {self.path} are still on disk"
+            problem = f"{rows}, because another process is reading the file; delete them again later"
+            raise self.kind.error(problem, self.path)
 
     def damaged(self, reason: object) -> OpragError:
         """Return the error for a file with invalid contents."""
@@ -113,41 +97,31 @@ class Database:
     def _opened(self, purpose: str) -> Iterator[sqlite3.Connection]:
         try:
             # After a fork, or if the file was deleted, the connection is no longer usable.
-            if self._connection is None or self._belongs_to != self._place():
+            if self._connection is None or self._belongs_to != _place(self.path):
                 self._end()
                 self._connection = self._connect(purpose)
-                self._belongs_to = self._place()
+                self._belongs_to = _place(self.path)
             yield self._connection
         except (sqlite3.OperationalError, sqlite3.DataError) as error:
-            missing = "; its folder does not exist" if _mode(str(self.path.parent)) is None else ""
-            raise self._unusable(purpose, f"{_short(error)}{missing}") from error
+            missing = "; its folder does not exist" if _mode(self.path.parent) is None else ""
+            problem = f"cannot {purpose} the {self.kind.noun} {self.path}: {_short(error)}{missing}"
+            raise self.kind.error(problem, self.path) from error
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             # Close it, so that the caller can delete the file and create a new one.
             self._end()
             raise self.damaged("text is not UTF-8" if isinstance(error, UnicodeDecodeError) else error) from error
-
-    def _unusable(self, purpose: str, reason: str) -> OpragError:
-        return self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {reason}", self.path)
 
     def _end(self) -> None:
         if self._connection is not None and self._belongs_to:
             _close(self._connection, self._belongs_to[0])
         self._connection = None
 
-    def _place(self) -> tuple[int, ...]:
-        """Return the ids of the process and of the file on disk; those of a missing file are 0."""
-        try:
-            about = self.path.stat()
-        except OSError:
-            return os.getpid(), 0, 0
-        return os.getpid(), about.st_dev, about.st_ino
-
     def _connect(self, purpose: str) -> sqlite3.Connection:
         # SQLite would block on a pipe.
         for path in (f"{self.path}{end}" for end in ("", *_COMPANIONS)):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
                 reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
-                raise self._unusable(purpose, f"{'it' if path == str(self.path) else path} {reason}")
+                raise self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {path} {reason}", self.path)
         try:
             return self._connected(str(self.path), uri=False)
         except sqlite3.OperationalError:
@@ -193,14 +167,12 @@ class Database:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != kind.application:
-            raise kind.error(
-                f"{self.path} is not a {kind.noun}, but another SQLite database; use a different path", self.path
-            )
+            problem = f"{self.path} is not a {kind.noun}, but another SQLite database; use a different path"
+            raise kind.error(problem, self.path)
         if version != kind.version:
             fix = "upgrade oprag: pip install -U oprag" if version > kind.version else kind.advice
-            raise kind.error(
-                f"the {kind.noun} {self.path} has format {version}, expected {kind.version}; {fix}", self.path
-            )
+            problem = f"the {kind.noun} {self.path} has format {version}, expected {kind.version}; {fix}"
+            raise kind.error(problem, self.path)
         # A trigger or an index of others could compute forever, or change what is written.
         made = {statement.strip() for statement in kind.schema.split(";")} - {""}
         found = connection.execute("SELECT sql, type, name FROM sqlite_master WHERE sql NOT NULL").fetchall()
@@ -221,12 +193,19 @@ def _short(reason: object) -> str:
     return " ".join(str(reason).split())[:_MAX_QUOTED]
 
 
-def _mode(path: str) -> int | None:
+def _mode(path: str | Path) -> int | None:
     """Return the mode of a file; None if it does not exist or its folder is not readable."""
-    try:
+    with suppress(OSError, ValueError):
         return Path(path).stat().st_mode
-    except (OSError, ValueError):
-        return None
+    return None
+
+
+def _place(path: Path) -> tuple[int, ...]:
+    """Return the ids of the process and of the file on disk."""
+    with suppress(OSError):
+        about = path.stat()
+        return os.getpid(), about.st_dev, about.st_ino
+    return (os.getpid(),)
 
 
 def _close(connection: sqlite3.Connection, process: int) -> None:

@@ -101,7 +101,7 @@ def test_an_experiment_is_named_where_there_are_several(ran):
     run(experiment_of(ran / "other.toml"), ran / "r.db")
     with pytest.raises(ExperimentError, match=r"r\.db has several experiments; specify one of: harbour, other"):
         Results.open(ran / "r.db")
-    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; available experiments: harbour, other"):
+    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; specify one of: harbour, other"):
         Results.open(ran / "r.db", "third")
     first, second = (Results.open(ran / "r.db", name).matrix for name in ("harbour", "other"))
     assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]

@@ -66,7 +66,7 @@ def test_the_sequence_of_keys_does_not_matter():
 
 
 def test_what_has_no_key_is_refused():
-    with pytest.raises(TypeError, match="cannot derive a key from"):
+    with pytest.raises(TypeError, match="not iterable"):
         key_of("a", object())
 
 

@@ -13,7 +13,7 @@ from oprag.compare.running.resolved import ResolvedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
-from tests.compare.helpers import RecordingModel, experiment, rows
+from tests.compare.helpers import RecordingModel, experiment
 from tests.compare.judging import judging_models, serving
 
 GRID = [{"k": [2, 3], "chunk_size": 32, "order": ["source", "rank"], "stitch": False}, {"method": "closed_book"}]
@@ -59,18 +59,6 @@ def test_answers_and_scores_tell_their_places(path):
         assert {one.cell for one in reader.answers(cells[1:4:2])} == {*cells[1:4:2]}
 
 
-def test_texts_are_cut_where_that_is_wanted(path):
-    with ResultsReader(path) as reader:
-        whole = {(one.cell, one.question): one for one in reader.answers(longest=None)}
-        cut = {(one.cell, one.question): one for one in reader.answers(longest=5)}
-        texts = [text for (text,) in rows(path, "SELECT text FROM answers WHERE text IS NOT NULL")]
-        assert sorted(one.text or "" for one in whole.values() if one.error is None) == sorted(texts)
-        for place, one in cut.items():
-            assert (one.text or "") == (whole[place].text or "")[:5]
-        assert {one.error for one in cut.values()} == {None, "ConnectionRefusedError"}
-        assert {one.text for one in reader.answers() if not one.failed} == {""}
-
-
 def test_contexts_refer_to_the_chunks_of_their_index(path):
     with ResultsReader(path) as reader:
         cells = {cell.key: cell for cell in reader.cells}
@@ -80,7 +68,6 @@ def test_contexts_refer_to_the_chunks_of_their_index(path):
         for answer, context in stored:
             assert len(context.kept) == cells[answer.cell].values["k"]
             pieces = reader.index(context.index_key).pieces
-            assert len(pieces) == reader.index_sizes[context.index_key]
             assert {pieces[row].document for row, _, _ in context.kept} == {*documents[answer.question]}
 
 
@@ -153,7 +140,7 @@ def test_questions_of_another_experiment_play_no_part(tmp_path):
         assert {one.question for one in reader.answers()} == {question.key for question in reader.questions}
     with pytest.raises(ExperimentError, match="has several experiments; specify one of: small, other"):
         ResultsReader(path).__enter__()
-    with pytest.raises(ExperimentError, match="has no experiment 'third'; available experiments: small, other"):
+    with pytest.raises(ExperimentError, match="has no experiment 'third'; specify one of: small, other"):
         ResultsReader(path, "third").__enter__()
 
 

@@ -44,7 +44,7 @@ def test_wrong_limits_are_refused(wrong):
 def test_a_limit_of_money_needs_prices():
     with pytest.raises(ExperimentError, match="requires known costs, but 'm' has no price"):
         experiment(RecordingModel(), limits={"money": 1})
-    with pytest.raises(ExperimentError, match="unknown name"):
+    with pytest.raises(ExperimentError, match="unknown model or embedder in prices 'n'"):
         experiment(RecordingModel(), prices={"n": PRICE})
 
 

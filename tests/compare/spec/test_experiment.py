@@ -5,7 +5,7 @@ import pytest
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
 from tests.compare.made_up_stores import plain
 from tests.helpers import run_python
@@ -23,8 +23,8 @@ from tests.helpers import run_python
         ({"metrics": ["f1"]}, ExperimentError, "unknown metric 'f1'"),
         ({"metrics": "token_f1"}, ExperimentError, "metrics must be a list, got 'token_f1'"),
         ({"metrics": []}, ExperimentError, "metrics must contain at least 1"),
-        ({"metrics": [["token_f1"]]}, ExperimentError, "metrics: a metric must be a name or a function"),
-        ({"count_tokens": "abacus"}, ExperimentError, "a token counter must be one of"),
+        ({"metrics": [["token_f1"]]}, ExperimentError, "a metric must be a name or a function"),
+        ({"metrics": ["token_f1", "token_f1"]}, ExperimentError, "two metrics are named 'token_f1'"),
         ({"prompts": {"answr": "x"}}, ExperimentError, "unknown prompt .answr."),
         ({"stores": {"index": plain}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
@@ -38,13 +38,18 @@ def test_wrong_experiments_are_refused(options, error, message):
         experiment(None, **{"models": {}, **options})
 
 
+def test_a_wrong_token_counter_is_refused_before_anything_is_counted():
+    with pytest.raises(ExperimentError, match="count_tokens: a token counter must be one of"):
+        _ = experiment(None, models={}, count_tokens="abacus").grid_cells
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (None, "data must be a mapping, got None"),
         ({}, "data must contain at least 1"),
         ([], "data must be a mapping"),
-        ({"set": "a path"}, "data: 'set' must be a DataSet, such as"),
+        ({"set": "a path"}, "data.set must be an instance of DataSet, got 'a path'"),
     ],
 )
 def test_data_must_be_data_sets(wrong, message):
@@ -99,22 +104,17 @@ def test_several_data_sets_and_models_are_combined(tmp_path):
     ]
 
 
-def test_the_answers_of_a_pilot_are_used_again(tmp_path):
+def test_the_answers_to_a_sample_are_used_again(tmp_path):
     model = RecordingModel()
     # Of a sample that is drawn itself.
-    whole = experiment(model, data=keepers(2, 8).sample(9, seed=3), grid={"k": 2, "order": ["source", "rank"]})
-    pilot = whole.pilot(4)
-    (drawn,), (asked,) = pilot.data.values(), whole.data.values()
-    assert len(drawn.questions) == 4
-    assert {question.id for question in drawn.questions} < {question.id for question in asked.questions}
-    assert run(pilot, tmp_path / "r.db").total == 4 * 2
+    drawn = keepers(2, 8).sample(9, seed=3)
+    whole = experiment(model, data=drawn, grid={"k": 2, "order": ["source", "rank"]})
+    part = whole.replace(data={name: one.sample(4) for name, one in whole.data.items()})
+    assert run(part, tmp_path / "r.db").total == 4 * 2
     asked_before = len(model.calls)
     report = run(whole, tmp_path / "r.db")
     assert (report.total, report.complete) == (9 * 2, True)
     assert 0 < asked_before < len(model.calls) == len({*model.calls})
-    assert whole.pilot(50).data == whole.data
-    with pytest.raises(OptionError, match="sample must be an integer >= 1"):
-        whole.pilot(0)
 
 
 @pytest.mark.process

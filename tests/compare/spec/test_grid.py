@@ -8,7 +8,6 @@ from oprag.compare.controls import CONTROLS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import as_grids
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions
@@ -154,15 +153,14 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ContextOptions(**{name: value})
     with pytest.raises(ExperimentError) as caught:
         cells({"k": 5, name: value})
-    assert str(caught.value).startswith("invalid value ")
-    assert f" of the axis '{name}': " in str(caught.value)
-    assert str(expected.value) in str(caught.value)
+    if name != "continuity":  # alone it has nothing to choose from
+        assert str(caught.value).removesuffix(".0") == str(expected.value).removesuffix(".0")
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "must map axes to values"),
+        ([], "grid is missing"),
         ("k = 5", "must map axes to values"),
         ({"kk": 5}, "unknown axis 'kk'; did you mean 'k'"),
         ({"count_tokens": "words"}, "unknown axis 'count_tokens'"),
@@ -176,35 +174,27 @@ def test_what_is_no_grid_is_refused(given, message):
         cells(given)
 
 
-def test_impossible_combinations_are_counted_with_their_reason():
-    found = cells(
-        {
-            "data": "one",
-            "k": [4, 8],
-            "min_chunks": [0, 6],
-            "similarity_threshold": 0.5,
-            "chunk_size": [16, 64],
-            "chunk_overlap": 32,
-            "search": ["dense", "bm25"],
-            "store": ["index", "chroma"],
-        }
-    )
-    assert found.combinations == 32
-    assert dict(found.impossible) == {
-        "min_chunks must be at most k, got min_chunks=6 and k=4": 4,
-        "chunk_overlap=32 must be less than chunk_size=16": 16,
-        "vector stores only support dense search, so search=bm25 requires store=index": 3,
-    }
-    assert len(found.cells) == 9
-    assert found.repeated == 0
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"k": [8, 4], "min_chunks": [0, 6]}, "min_chunks must be at most k, got min_chunks=6 and k=4"),
+        ({"chunk_size": [64, 16], "chunk_overlap": 32}, "chunk_overlap=32 must be less than chunk_size=16"),
+        (
+            {"search": ["dense", "bm25"], "store": ["index", "chroma"]},
+            "vector stores only support dense search, so search=bm25 requires store=index",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(values, message):
+    grid = {"data": "one", "k": 8, "similarity_threshold": 0.5, **values}
+    with pytest.raises(ExperimentError, match=message):
+        cells(grid)
 
 
 def test_without_a_model_only_what_asks_none_can_be_run():
-    found = cells({"k": 5, "method": ["stuff", "context_only"], "data": "one"}, models={})
-    assert [cell.method for cell in found.cells] == ["context_only"]
-    assert dict(found.impossible) == {"method=stuff requires a model": 1}
-    with pytest.raises(ExperimentError, match="no combination of the grid can be run: method=stuff requires a model"):
-        cells({"k": 5}, models={})
+    assert len(cells({"k": 5, "method": "context_only", "data": "one"}, models={}).cells) == 1
+    with pytest.raises(ExperimentError, match="method=stuff requires a model"):
+        cells({"k": 5, "method": ["context_only", "stuff"]}, models={})
 
 
 def test_a_context_must_have_an_end():
@@ -315,12 +305,6 @@ def test_the_grid_of_the_survey():
         "redundancy_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
     }
     assert len(cells(grid).cells) == 800
-
-
-@pytest.mark.parametrize("axis", ["k", "seed"])
-def test_a_number_that_no_file_can_hold_is_refused(axis):
-    with pytest.raises(ExperimentError, match="at most 18 digits, got 100000000000000000000"):
-        as_grids({"method": "context_only", axis: [2, 10**20]})
 
 
 def test_a_grid_of_millions_is_refused_at_once():

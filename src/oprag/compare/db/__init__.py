@@ -1,7 +1,6 @@
 """The results file: its tables, keys, and all SQL of the harness.
 
-`ResultsFile` is the only writer, and reads the work that is not repeated. Once `put` returns, its records survive a
-crash of the process. `ResultsReader` is the only reader of whole experiments. No other module opens a connection.
+`ResultsFile` is the only writer, and reads the work that is not repeated; `ResultsReader` reads whole experiments.
 Messages that may contain a secret are masked when created, written and read.
 """
 

@@ -13,19 +13,11 @@ Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | VectorRecord
 
 
 class WorkCache(Protocol):
-    """Cache for work that is not repeated; safe to share between threads."""
+    """Cache for work that is not repeated; safe to share between threads. See `ResultsFile`."""
 
-    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key; None for a missing one."""
-        ...
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]: ...  # noqa: D102
 
-    def put(self, records: Sequence[Record]) -> list[Record]:
-        """Store records of one kind; records written to a file survive a crash of the process once this returns.
-
-        Returns:
-            The stored records. If two processes make the same call at the same time, both get the first reply.
-        """
-        ...
+    def put(self, records: Sequence[Record]) -> list[Record]: ...  # noqa: D102
 
 
 class MemoryCache:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from oprag.masking import describe
 from oprag.methods.model_calls import Prompt
 
 __all__ = ["JUDGED", "document_key", "key_of", "prompt_key"]
@@ -23,7 +21,7 @@ _LENGTH = 16  # bytes of a key
 def key_of(kind: str, *parts: Any) -> str:
     """Key of a piece of work, derived from everything its result depends on, as 32 hexadecimal digits."""
     # ASCII escapes would make two surrogates equal to the character that they form as a pair.
-    text = json.dumps([_FORMAT, kind, *parts], ensure_ascii=False, sort_keys=True, default=_plain)
+    text = json.dumps([_FORMAT, kind, *parts], ensure_ascii=False, sort_keys=True, default=dict)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _LENGTH]
 
 
@@ -41,9 +39,3 @@ def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
 def document_key(text: Any) -> str:
     """Key of a document's text or pages."""
     return key_of("document", text if isinstance(text, str) else list(text))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"cannot derive a key from {describe(value)}")

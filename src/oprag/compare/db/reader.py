@@ -6,11 +6,10 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property, reduce
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic import Json
@@ -33,41 +32,22 @@ from oprag.compare.db.records import (
 from oprag.compare.db.schema import RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.files.database import Database
-from oprag.masking import describe, shown
+from oprag.masking import describe, listed
 
 __all__ = ["ResultsReader", "spending_of"]
 
-_NAMES, _MAX_NAME_LENGTH = 20, 80  # maximum number and length of names in a message
-_OF_KEYS = "SELECT value FROM json_each"
+_OF_KEYS = "(SELECT value FROM json_each(?))"
 
 
 class ResultsReader:
     """A snapshot of one experiment in a results file, unaffected by a run in progress.
 
-    All methods raise `ResultsFileError` if a row is invalid.
-
-    Args:
-        path: The results file.
-        experiment: Name of the experiment; optional if the file has only one.
-
-    Attributes:
-        path: The results file.
-        name: Name of the experiment.
-        described: Description of the experiment: grid, models, embedders and metrics.
-
-    Raises:
-        ExperimentError: The file has no such experiment, or several and none was specified.
-        ResultsFileError: The file is missing, corrupt, or not a results file.
-
-    Example:
-        ```python
-        with ResultsReader("results.db") as reader:
-            failed = sum(answer.failed for answer in reader.answers())
-        ```
+    The name of the experiment is optional if the file has only one. Raises an `ExperimentError` if there is no such
+    experiment, and everywhere a `ResultsFileError` if the file or a row is invalid.
     """
 
     name: str
-    described: Described
+    described: Described  # grid, models, embedders and metrics
 
     def __init__(self, path: str | os.PathLike[str], experiment: str | None = None) -> None:
         self.path = Path(path)
@@ -88,10 +68,8 @@ class ResultsReader:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        return self._stack.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: Any) -> None:
+        self._stack.__exit__(*raised)
 
     @cached_property
     def cells(self) -> list[CellRecord]:
@@ -103,22 +81,12 @@ class ResultsReader:
         """Questions, in the order of the experiment."""
         return self._of_keys(QuestionRecord, self._experiment.questions)
 
-    def answers(self, cells: Iterable[str] | None = None, *, longest: int | None = 0) -> Iterator[AnswerRecord]:
-        """Yield answers and failures.
-
-        Args:
-            cells: Keys of their cells; those of all by default.
-            longest: Maximum characters of each text; None for no limit.
-        """
+    def answers(self, cells: Iterable[str] | None = None) -> Iterator[AnswerRecord]:
+        """Yield answers and failures in the cells with these keys; by default in all cells."""
         keys = {cell.key for cell in self.cells}
-        values = {
-            "cells": json.dumps(sorted(keys if cells is None else keys.intersection(cells))),
-            "questions": json.dumps([question.key for question in self.questions]),
-            "longest": 2**31 - 1 if longest is None else longest,  # the maximum of substr
-        }
-        columns = columns_of(AnswerRecord).replace('"text"', "substr(text, 1, :longest)")
-        chosen = f"cell IN ({_OF_KEYS}(:cells)) AND question IN ({_OF_KEYS}(:questions))"
-        return self._read(AnswerRecord, f"SELECT {columns} FROM answers WHERE {chosen} ORDER BY cell, question", values)
+        chosen = [keys if cells is None else keys.intersection(cells), {question.key for question in self.questions}]
+        query = f"SELECT {columns_of(AnswerRecord)} FROM answers WHERE cell IN {_OF_KEYS} AND question IN {_OF_KEYS}"
+        return self._read(AnswerRecord, f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
 
     def replies(self, keys: Collection[str]) -> list[Reply]:
         """The replies with these keys."""
@@ -130,18 +98,11 @@ class ResultsReader:
             self._indexes |= {index.key: index for index in self._of_keys(IndexRecord, [key])}
         return self._indexes[key]
 
-    @cached_property
-    def index_sizes(self) -> Mapping[str, int]:
-        """Number of chunks of each index in the file."""
-        return dict(self._read(tuple[str, int], 'SELECT "index", count(*) FROM chunks GROUP BY "index"'))
-
     def cores(self) -> tuple[str, ...]:
         """Cores that the runs which measured answers could use."""
-        query = (
-            "SELECT versions FROM runs WHERE experiment = :name AND id IN "
-            "(SELECT run FROM answers WHERE seconds IS NOT NULL)"
-        )
-        found = {versions.get("cores") for (versions,) in self._read(tuple[Json[dict[str, str]]], query)}
+        measured = "SELECT run FROM answers WHERE seconds IS NOT NULL"
+        query = f"SELECT versions FROM runs WHERE experiment = ? AND id IN ({measured})"
+        found = {versions.get("cores") for (versions,) in self._read(tuple[Json[dict[str, str]]], query, [self.name])}
         return tuple(sorted(cores for cores in found if cores))
 
     def failures(self) -> list[Failure]:
@@ -167,20 +128,17 @@ class ResultsReader:
 
     def runs(self) -> list[RunRecord]:
         """Runs, latest first."""
-        query = f"SELECT {columns_of(RunRecord)} FROM runs WHERE experiment = :name ORDER BY id DESC"
-        return [*self._read(RunRecord, query)]
+        query = f"SELECT {columns_of(RunRecord)} FROM runs WHERE experiment = ? ORDER BY id DESC"
+        return [*self._read(RunRecord, query, [self.name])]
 
     def _found(self) -> ExperimentRecord:
         name = self._requested
-        records = [*self._read(ExperimentRecord, f"SELECT {columns_of(ExperimentRecord)} FROM experiments", {})]
+        records = [*self._read(ExperimentRecord, f"SELECT {columns_of(ExperimentRecord)} FROM experiments")]
         found = [record for record in records if name is None or record.name == name]
         if len(found) != 1:
-            what = "no experiment" if name is None else f"no experiment {describe(name)}"
-            what = "several experiments" if found else what
-            names = [shown(record.name, _MAX_NAME_LENGTH) for record in records]
-            hint = "specify one of" if found else "available experiments"
-            known = f"; {hint}: {', '.join(names[:_NAMES])}{', …' if len(names) > _NAMES else ''}" if names else ""
-            raise ExperimentError(f"{self.path} has {what}{known}", name)
+            what = "several experiments" if found else "no experiment" + ("" if name is None else f" {describe(name)}")
+            known = f"specify one of: {listed(record.name for record in records)}"
+            raise ExperimentError(f"{self.path} has {what}{'; ' + known if records else ''}", name)
         return found[0]  # type: ignore[no-any-return]
 
     def _of_keys(self, kind: Any, keys: Iterable[str]) -> list[Any]:
@@ -191,10 +149,9 @@ class ResultsReader:
             raise self._database.damaged(f"the {kind.__name__} {min(missing)} is missing")
         return [found[key] for key in keys]
 
-    def _read(self, kind: Any, query: str, values: Mapping[str, Any] | None = None) -> Iterator[Any]:
+    def _read(self, kind: Any, query: str, values: Sequence[Any] = ()) -> Iterator[Any]:
         """Yield the rows of a query, checked."""
-        given = {"name": self.name} if values is None else values
-        return checked(kind, self._connection.execute(query, given), self._database)
+        return checked(kind, self._connection.execute(query, values), self._database)
 
 
 def spending_of(connection: sqlite3.Connection, experiment: str) -> dict[tuple[str, str], Spent]:

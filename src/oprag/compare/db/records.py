@@ -48,11 +48,7 @@ Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may con
 
 
 def checked(kind: Any, rows: Iterable[Any], database: Database) -> Iterator[Any]:
-    """Yield rows as values of a type, checked as they are read.
-
-    Raises:
-        ResultsFileError: A value does not have the type of its field.
-    """
+    """Yield rows as values of a type; raises a ResultsFileError if a value does not have the type of its field."""
     validate = _adapter(kind).validate_python
     try:
         for row in rows:

@@ -42,21 +42,14 @@ __all__ = ["ResultsFile"]
 class ResultsFile:
     """A results file, an SQLite database that also serves as a `WorkCache`.
 
-    Once a method returns, its writes survive a crash of the process. Threads may share the object, and processes the
-    file. All methods raise `ResultsFileError` if the file cannot be read or written, or has an invalid row.
-
-    Args:
-        path: The file; created by the first write.
-
-    Attributes:
-        path: The file.
-        run: Number of the run in progress; 0 between runs.
+    Threads may share the object, and processes the file, which the first write creates. Once a method returns, its
+    writes survive a crash. All methods raise `ResultsFileError` if the file cannot be used, or has an invalid row.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._database = Database(path, RESULTS)
         self.path = self._database.path
-        self.run = 0
+        self.run = 0  # number of the run in progress; 0 between runs
 
     def close(self) -> None:
         """Close the file; the next use reopens it."""
@@ -90,27 +83,22 @@ class ResultsFile:
             connection.execute("UPDATE runs SET ended = ?, outcome = ? WHERE id = ?", values)
 
     def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key; None for a missing one."""
-        if not self.path.exists():
+        """The record of each key; None for a missing one. Vectors are those of one embedder."""
+        if not keys or not self.path.exists():
             return [None] * len(keys)
         with self._database.reading() as connection:
             if kind is VectorRecord:
-                found: Mapping[Any, Any] = dict(_stored_vectors(connection, keys))
+                vectors = read_vectors(connection, keys[0][0], [hashed for _, hashed in keys])
+                pairs = zip(keys, vectors, strict=True)
+                found: Any = {key: VectorRecord(key[0], key[1], one) for key, one in pairs if one is not None}
             else:
                 found = records_of(kind, connection, keys, self._database)
         return [found.get(key) for key in keys]
 
     def put(self, records: Sequence[Record]) -> list[Record]:
-        """Write records of one kind, and vectors of one embedder.
+        """Write records of one kind, and vectors of one embedder; return the stored ones.
 
-        Args:
-            records: The records. Records with the same key must be equal, except replies: the first one is kept.
-
-        Returns:
-            The stored records; they differ from `records` where another process wrote a reply first.
-
-        Raises:
-            ResultsFileError: The file cannot be written, or has vectors of this embedder with another dimension.
+        They differ from the given ones where another process wrote a reply first.
         """
         given: list[Any] = list(records)
         if not given:
@@ -142,20 +130,24 @@ class ResultsFile:
         with self._writing() as connection:
             for answer in answers:
                 # Mask texts one by one, so that masking cannot remove quotes between them.
-                safe = answer._replace(
-                    message=None if answer.message is None else safe_text(answer.message),
-                    notes=[safe_text(note) for note in answer.notes],
-                )
-                _insert(connection, "answers", [{**safe._asdict(), "run": self.run}], insert="INSERT OR REPLACE")
+                message = None if answer.message is None else safe_text(answer.message)
+                safe = answer._replace(message=message, notes=[safe_text(note) for note in answer.notes])
+                _insert(connection, "answers", [{**safe._asdict(), "run": self.run}], replace="OR REPLACE")
 
     def done(self, experiment: str) -> Done:
         """The stored answers of all experiments in the file; none if this one was not run before."""
+        done = Done(set(), {})
+        if not self.path.exists():
+            return done
         query = "SELECT cell, question, error FROM answers WHERE ? IN (SELECT name FROM experiments)"
-        rows = self._rows(tuple[str, str, str | None], query, [experiment])
-        return Done(
-            {(cell, question) for cell, question, error in rows if error is None},
-            {(cell, question): error for cell, question, error in rows if error is not None},
-        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query, [experiment])
+            for cell, question, error in checked(tuple[str, str, str | None], rows, self._database):
+                if error is None:
+                    done.answered.add((cell, question))
+                else:
+                    done.failed[cell, question] = error
+        return done
 
     def spent(self, experiment: str) -> Spent:
         """Calls, tokens and money spent on models in all runs of an experiment."""
@@ -164,61 +156,32 @@ class ResultsFile:
         with self._database.reading() as connection:
             return reduce(Spent.plus, spending_of(connection, experiment).values(), Spent())
 
-    def _rows(self, kind: Any, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Rows of a query; empty if the file is missing."""
-        if not self.path.exists():
-            return []
-        with self._database.reading() as connection:
-            return [*checked(kind, connection.execute(query, values), self._database)]
-
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection in a transaction.
-
-        Raises:
-            ResultsFileError: The file no longer has the run in progress.
-        """
+        """Yield a connection in a transaction, if the file still has the run in progress."""
         with self._database.writing() as connection:
             if self.run and not connection.execute("SELECT 1 FROM runs WHERE id = ?", [self.run]).fetchone():
-                raise ResultsFileError(
-                    f"the results file {self.path} was deleted or replaced during the run; start the run again",
-                    self.path,
-                )
+                problem = "was deleted or replaced during the run; start the run again"
+                raise ResultsFileError(f"the results file {self.path} {problem}", self.path)
             yield connection
 
     def _write_vectors(self, connection: sqlite3.Connection, records: Sequence[VectorRecord]) -> None:
         name, vectors = records[0].embedder, np.stack([record.vector for record in records])
         known = write_vectors(connection, name, [record.hash for record in records], vectors)
         if known != vectors.shape[1]:
-            raise ResultsFileError(
-                f"{self.path} has vectors of dimension {known} for the embedder {name!r}, got dimension "
-                f"{vectors.shape[1]}; give each embedding model its own name",
-                self.path,
-            )
-
-
-def _stored_vectors(
-    connection: sqlite3.Connection, keys: Sequence[tuple[str, bytes]]
-) -> Iterator[tuple[Any, VectorRecord]]:
-    for name in dict.fromkeys(embedder for embedder, _ in keys):
-        hashes = [hashed for embedder, hashed in keys if embedder == name]
-        for hashed, vector in zip(hashes, read_vectors(connection, name, hashes), strict=True):
-            if vector is not None:
-                yield (name, hashed), VectorRecord(name, hashed, vector)
+            problem = f"{self.path} has vectors of dimension {known} for the embedder {name!r}, got dimension"
+            hint = "give each embedding model its own name"
+            raise ResultsFileError(f"{problem} {vectors.shape[1]}; {hint}", self.path)
 
 
 def _insert(
-    connection: sqlite3.Connection,
-    table: str,
-    rows: Iterable[Mapping[str, Any]],
-    rest: str = "",
-    insert: str = "INSERT",
+    connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]], rest: str = "", replace: str = ""
 ) -> None:
     """Write rows, given as mappings of column names to values; lists and mappings are written as JSON."""
     for row in rows:
         values = {f'"{name}"': _stored(value) for name, value in row.items() if not isinstance(value, Usage)}
-        statement = f"{insert} INTO {table} ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) {rest}"
-        connection.execute(statement, [*values.values()])
+        given = f"({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+        connection.execute(f"INSERT {replace} INTO {table} {given} {rest}", [*values.values()])
 
 
 def _stored(value: Any) -> Any:

@@ -318,7 +318,7 @@ def _check_name(given: Any, name: str, known: Collection[str]) -> None:
         raise ExperimentError(f"a metric must not be async, got {describe(given)}; pass a sync function", given)
     elif name in known:
         raise ExperimentError(f"a metric named {name!r} already exists; use a different name", name)
-    elif not name.isidentifier():
+    elif not name.isidentifier() or not callable(given):
         raise ExperimentError(f"a metric must be a name or a function, got {describe(given)}", given)
 
 

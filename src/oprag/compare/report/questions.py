@@ -94,7 +94,7 @@ class _Sides:
         self._metric = metric
         self._reader = reader
         self._cells = {one.number: results.matrix.cells[one.rows[0]].key for one in settings}
-        answers = reader.answers(self._cells.values(), longest=_MAX_TEXT + 1)
+        answers = reader.answers(self._cells.values())
         self._answers = {(one.cell, one.question): one for one in answers}
 
     def question(self, place: int, pair: Sequence[SettingSummary]) -> dict[str, Any]:

@@ -5,41 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from oprag.compare.controls import CONTROLS, kind_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS
-from oprag.options import ContextOptions, check_names, plain_number
+from oprag.options import ContextOptions, check_names
 
-__all__ = ["AVERAGED", "Axis", "Part", "axes", "check_axis", "has_effect", "plain_value", "takes_none"]
-
-Part = Literal["parts", "context", "method"]
+__all__ = ["AVERAGED", "Axis", "axes", "check_axis", "has_effect"]
 
 AVERAGED = ("seed", "repeat")
 """Axes that do not distinguish settings: the scores of each question are first averaged over them."""
 
 # Options that are not axes: functions, options for conversations, how failures are handled, and two that a comparison
 # does not vary yet.
-_FIXED = frozenset(
-    (
-        *("count_tokens", "on_uncertain", "whole_source_tokens"),
-        *("prompts", "condense", "max_concurrency", "on_error"),
-    )
-)
+_FIXED = {"count_tokens", "on_uncertain", "whole_source_tokens", "prompts", "condense", "max_concurrency", "on_error"}
 
 
 class Axis(NamedTuple):
     """An axis of a grid: an option of `ContextOptions` or `MethodOptions`, or a part of the experiment."""
 
     name: str
-    part: Part
+    part: str  # "parts", "context" or "method"
     default: Any  # None for data (all data sets) and for embedder and model (the first one)
     help: str
 
-
-_FRACTIONS = {"similarity_threshold", "redundancy_threshold", "answer_threshold", "continuity"}
 
 _PARTS = (
     Axis("data", "parts", None, "Names of data sets; all by default."),
@@ -52,33 +43,33 @@ _PARTS = (
     Axis("model", "parts", None, "Names of the models that answer; the first by default."),
     Axis("repeat", "parts", 1, "Repeat number; the models are called again for each number."),
 )
-
 # Built-in methods that read an option; options not listed are read by all methods that call a model.
-_METHODS_READING: dict[str, frozenset[str]] = {
-    "inner_method": frozenset({"step_down", "reciprocal"}),
-    "passage_tokens": frozenset({"map_reduce", "refine", "map_rerank"}),
-    "collapse_tokens": frozenset({"map_reduce"}),
-    "rank_by": frozenset({"map_rerank"}),
-    "variants": frozenset({"step_down", "reciprocal"}),
-    "answer_threshold": frozenset({"reciprocal"}),
-    "source_token_budget": frozenset({"long_context", "self_route"}),
-    "overflow": frozenset({"long_context", "self_route"}),
+_METHODS_READING: dict[str, set[str]] = {
+    "inner_method": {"step_down", "reciprocal"},
+    "passage_tokens": {"map_reduce", "refine", "map_rerank"},
+    "collapse_tokens": {"map_reduce"},
+    "rank_by": {"map_rerank"},
+    "variants": {"step_down", "reciprocal"},
+    "answer_threshold": {"reciprocal"},
+    "source_token_budget": {"long_context", "self_route"},
+    "overflow": {"long_context", "self_route"},
 }
 # Axes that only have an effect with certain values of other axes.
 _HAS_EFFECT: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "seed": lambda values: values["order"] == "random",
     "source_ranking": lambda values: values["order"] == "source",
-    "min_chunks": lambda values: any(values[f"{kind}_threshold"] is not None for kind in ("similarity", "redundancy")),
+    "min_chunks": lambda values: {values["similarity_threshold"], values["redundancy_threshold"]} != {None},
 }
 
 
 @cache
 def axes() -> dict[str, Axis]:
     """All axes by name."""
-    kinds: tuple[tuple[Part, type[Any]], ...] = (("context", ContextOptions), ("method", MethodOptions))
-    options = ((part, field) for part, kind in kinds for field in fields(kind) if field.name not in _FIXED)
-    found = (Axis(field.name, part, field.default, field.metadata["help"]) for part, field in options)
-    return {axis.name: axis for axis in (*_PARTS, *found)}
+    found = list(_PARTS)
+    for part, kind in (("context", ContextOptions), ("method", MethodOptions)):
+        options = (field for field in fields(kind) if field.name not in _FIXED)
+        found += [Axis(one.name, part, one.default, one.metadata["help"]) for one in options]
+    return {axis.name: axis for axis in found}
 
 
 def check_axis(axis: str) -> None:
@@ -100,20 +91,7 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
         return False
     if axes()[name].part == "method":
         used = {method, values["inner_method"]} if method in _METHODS_READING["inner_method"] else {method}
-        readers = _METHODS_READING.get(name, used)
         # A custom method may read any option.
-        return kind.writes and not (used.isdisjoint(readers) and used.issubset((*OUR_METHODS, *CONTROLS)))
+        custom = not used.issubset((*OUR_METHODS, *CONTROLS))
+        return kind.writes and (custom or not used.isdisjoint(_METHODS_READING.get(name, used)))
     return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
-
-
-def plain_value(axis: Axis, value: Any) -> Any:
-    """A value of a grid: since TOML has no null, "none" means None for axes that allow it."""
-    value = plain_number(value)
-    if axis.name in _FRACTIONS and type(value) in (int, float):
-        return float(value) + 0.0  # so that 1 and 1.0, and 0 and -0, are the same value
-    return None if value == "none" and takes_none(axis) else value
-
-
-def takes_none(axis: Axis) -> bool:
-    """Whether the axis allows None."""
-    return axis.default is None and axis.name not in ("data", "embedder")

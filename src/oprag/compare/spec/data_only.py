@@ -36,28 +36,17 @@ _PROVIDERS = {"models": _CHAT, "embedders": _EMBEDDING}
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}
 _SETTINGS = frozenset(
     (
-        *("use", "name", "temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_sequences"),
+        *("use", "name", "temperature", "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty"),
         *("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "num_ctx", "stream_usage"),
-        *("frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty", "verbosity", "effort"),
-        *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level"),
-        *("timeout", "request_timeout", "max_retries"),
-        *("streaming", "disable_streaming", "n", "logprobs", "top_logprobs", "service_tier", "use_responses_api"),
-        *("question_prefix", "document_prefix", "dimensions", "output_dimensionality", "chunk_size"),
-        *("embedding_ctx_length", "check_embedding_ctx_length", "show_progress_bar"),
+        *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level", "verbosity"),
+        *("timeout", "max_retries", "question_prefix", "document_prefix", "dimensions", "chunk_size"),
     )
 )
 _IN_PYTHON = "an experiment file is data; use an Experiment in Python for it"
 
 
 def check_data_only(content: Mapping[str, Any]) -> None:
-    """Refuse what could run code, send texts elsewhere, or be a secret.
-
-    Args:
-        content: The content of an experiment file, of any form.
-
-    Raises:
-        ExperimentError: A value is refused; the message names its key.
-    """
+    """Refuse what could run code, send texts elsewhere, or be a secret; raises an ExperimentError with its key."""
     _check_use("embedders", "score_embedder", content.get("score_embedder", LOCAL))
     for part in _PROVIDERS:
         named = content.get(part)
@@ -71,9 +60,8 @@ def _check_use(part: str, place: str, given: Any) -> None:
     table = given if isinstance(given, Mapping) else {"use": given}
     use = table.get("use")
     if not isinstance(use, str):
-        raise ExperimentError(
-            f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}', use
-        )
+        problem = f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}'
+        raise ExperimentError(problem, use)
     provider, _, model = use.partition(":")
     if use != LOCAL and not (provider in _PROVIDERS[part] and model.strip() and "://" not in use):
         raise ExperimentError(f"{place} must be {LOCAL} or PROVIDER:MODEL, got {describe(use)}; {_IN_PYTHON}", use)
@@ -84,25 +72,18 @@ def _check_use(part: str, place: str, given: Any) -> None:
             # The address is not shown: it may contain a login.
             if provider not in _ADDRESSES or not is_loopback(value):
                 other = f"set the environment variable {_ADDRESSES[provider]}" if provider in _ADDRESSES else _IN_PYTHON
-                raise ExperimentError(
-                    f"{place}.{name} is only valid with openai or ollama, and for an address of this machine; {other}",
-                    provider,
-                )
+                problem = "is only valid with openai or ollama, and for an address of this machine"
+                raise ExperimentError(f"{place}.{name} {problem}; {other}", provider)
         # With paid = false, a plan would call the embedder.
         elif (part, name, value) != ("embedders", "paid", True) and not (name in _SETTINGS and _is_plain(value)):
-            raise ExperimentError(
-                f"{place}.{listed([name])} is not one of the settings that are known to be harmless; {_IN_PYTHON}, and "
-                "an environment variable such as OPENAI_API_KEY for the key of a provider",
-                name,
-            )
+            problem = f"{place}.{listed([name])} is not one of the settings that are known to be harmless; {_IN_PYTHON}"
+            raise ExperimentError(f"{problem}, and an environment variable such as OPENAI_API_KEY for a key", name)
 
 
 def _check_counter(place: str, given: Any, known: tuple[str, ...]) -> None:
     if given not in known and not (isinstance(given, str) and given.startswith(f"{TIKTOKEN}:")):
-        raise ExperimentError(
-            f"{place} must be one of {', '.join(known)}, {TIKTOKEN}:ENCODING, got {describe(given)}; {_IN_PYTHON}",
-            given,
-        )
+        problem = f"{place} must be one of {', '.join(known)}, {TIKTOKEN}:ENCODING, got {describe(given)}"
+        raise ExperimentError(f"{problem}; {_IN_PYTHON}", given)
 
 
 def _is_plain(value: Any) -> bool:

@@ -28,43 +28,15 @@ from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionE
 from oprag.files.reading import read_toml
 from oprag.masking import describe, listed
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
-from oprag.options import check_count, check_names
-from oprag.token_counters import HUGGINGFACE, TIKTOKEN
+from oprag.options import check_names
 from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
 
 
-def _all_are(kind: type, example: str) -> pydantic.AfterValidator:
-    """A validator of mappings whose values are objects of a class, which pydantic does not need to look into."""
-
-    def check(given: Mapping[str, Any]) -> Mapping[str, Any]:
-        for name, one in given.items():
-            if not isinstance(one, kind):
-                raise ExperimentError(f"{describe(name)} must be a {example}, got {describe(one)}", one)
-        return given
-
-    return pydantic.AfterValidator(check)
-
-
 def _named(given: Any) -> Any:
     """Set the name of each model or embedder to its name in the experiment, unless it has one."""
     return {name: with_name(one, name) for name, one in given.items()} if isinstance(given, Mapping) else given
-
-
-def _metrics(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    for one in given:
-        if not isinstance(one, str) and not callable(one):
-            raise ExperimentError(f"a metric must be a name or a function, got {describe(one)}", one)
-    return tuple(dict.fromkeys(given))
-
-
-def _counter(given: Any) -> Any:
-    kind, _, which = given.partition(":") if isinstance(given, str) else ("", "", "")
-    # Not loaded yet: a tokenizer is a file, or is downloaded.
-    if given != LOCAL and not (kind in (HUGGINGFACE, TIKTOKEN) and which.strip()):
-        counter_of(given)
-    return given
 
 
 class Experiment(StrictModel):
@@ -101,26 +73,20 @@ class Experiment(StrictModel):
     """
 
     name: Text
-    data: Annotated[
-        dict[Text, Any], pydantic.Field(min_length=1), _all_are(DataSet, "DataSet, such as from read_data()")
-    ]
+    data: Annotated[dict[Text, pydantic.InstanceOf[DataSet]], pydantic.Field(min_length=1)]
     grid: Annotated[tuple[Grid, ...], pydantic.PlainValidator(as_grids)] = ()
-    methods: Annotated[dict[Text, Any], _all_are(Pipeline, 'Pipeline(..., version="1")')] = pydantic.Field(
-        default_factory=dict
-    )
-    models: Annotated[dict[str, ModelSpec], pydantic.BeforeValidator(_named)] = pydantic.Field(default_factory=dict)
+    methods: dict[Text, pydantic.InstanceOf[Pipeline]] = pydantic.Field({})
+    models: Annotated[dict[str, ModelSpec], pydantic.BeforeValidator(_named)] = pydantic.Field({})
     embedders: Annotated[dict[str, EmbedderSpec], pydantic.BeforeValidator(_named), pydantic.Field(min_length=1)] = (
-        pydantic.Field(default_factory=lambda: {LOCAL: EmbedderSpec(name=LOCAL)})
+        pydantic.Field({LOCAL: EmbedderSpec(name=LOCAL)})
     )
-    stores: dict[str, Callable[..., Any]] = pydantic.Field(default_factory=dict)
-    metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1), pydantic.AfterValidator(_metrics)] = (
-        DEFAULT_METRICS
-    )
-    judges: dict[str, Judge] = pydantic.Field(default_factory=dict)
+    stores: dict[str, Callable[..., Any]] = pydantic.Field({})
+    metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1)] = DEFAULT_METRICS
+    judges: dict[str, Judge] = pydantic.Field({})
     score_embedder: EmbedderSpec = EmbedderSpec()
-    count_tokens: Annotated[Any, pydantic.PlainValidator(_counter)] = "approximate"
+    count_tokens: Any = "approximate"
     prompts: Annotated[Any, pydantic.PlainValidator(as_prompts)] = OUR_PROMPTS
-    prices: dict[str, Price] = pydantic.Field(default_factory=dict)
+    prices: dict[str, Price] = pydantic.Field({})
     limits: Limits = Limits()
     max_concurrency: Count = 8
     give_up_after: Count = 25
@@ -169,13 +135,7 @@ class Experiment(StrictModel):
             if judge.model not in self.models:
                 known = f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models"
                 raise ExperimentError(known, judge.model)
-        self._check_prices()
-
-    def _check_prices(self) -> None:
-        for name in self.prices:
-            if name not in (known := {**self.models, **self.embedders}):
-                names = ", ".join(known) or "none"
-                raise ExperimentError(f"prices: unknown name {name!r}; the models and embedders are {names}", name)
+        check_names(self.prices, {**self.models, **self.embedders}, what="model or embedder in prices")
         unknown = next((name for name in (*self.methods, *self.models) if name not in self.prices), None)
         if self.limits.money is not None and unknown is not None:
             raise ExperimentError(
@@ -196,7 +156,7 @@ class Experiment(StrictModel):
 
     @cached_property
     def token_counter(self) -> TokenCounter:
-        """The token counter of contexts and prompts."""
+        """The token counter of contexts and prompts; raises an ExperimentError if `count_tokens` is invalid."""
         if any(data_set.missing for data_set in self.data.values()):
             return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
         with _at("count_tokens"):
@@ -216,22 +176,6 @@ class Experiment(StrictModel):
             **changes: New values by attribute name.
         """
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
-
-    def pilot(self, sample: int) -> Experiment:
-        """Make a copy with a sample of the questions of each data set.
-
-        Its results show how much scores vary between questions, and hence how many questions are needed. The full
-        experiment reuses all of its answers if it is run with the same results file.
-
-        Args:
-            sample: Number of questions from each data set.
-
-        Raises:
-            OptionError: `sample` is not an integer >= 1.
-        """
-        # Sample from the data set as given, which may already be a sample.
-        check_count("sample", sample, optional=False)
-        return self.replace(data={name: data_set.sample(sample) for name, data_set in self.data.items()})
 
 
 class _DataTable(StrictModel, extra="allow"):

@@ -7,8 +7,6 @@ from oprag.methods.model_calls import Usage
 
 __all__ = ["Limits", "Price"]
 
-_MILLION = 1_000_000
-
 
 class Price(StrictModel):
     """Prices of a model per million tokens, in any currency; use the same one for all models.
@@ -35,8 +33,7 @@ class Price(StrictModel):
         # At least 0, since some providers do not include cached tokens in the input tokens.
         fresh = max(0, usage.input_tokens - usage.cached_tokens)
         cached = self.input if self.cached is None else self.cached
-        spent = fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output
-        return spent / _MILLION
+        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1_000_000
 
 
 class Limits(StrictModel):
