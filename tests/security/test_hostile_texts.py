@@ -37,7 +37,7 @@ def test_html_whose_tags_have_no_end(unit):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(b"\n", "more than 1,000,000 lines"), (b"{}\n", "and more"), (b"x\n", "and more")],
+    [(b"\n", "more than 1,000,000 lines"), (b"{}\n", "line 1: question is missing"), (b"x\n", "line 1: invalid JSON")],
 )
 def test_a_small_file_of_many_lines(tmp_path, line, message):
     path = tmp_path / "q.jsonl.gz"
