@@ -12,10 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import TextNode
 
 from oprag import Chunk, MissingPositionError, build_context, langchain, llama_index, masking
+from oprag.agents.working_context import WorkingContext
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.warn import forget
-from oprag.working_context import WorkingContext
 
 LENGTH = 800_000
 NAMES = {

@@ -17,6 +17,7 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, Field
 
+from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.context_report import METADATA_KEY
@@ -28,7 +29,6 @@ from oprag.options import ContextOptions
 from oprag.reading_inputs import check_tool_name
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.llama_index_nodes import with_metadata
-from oprag.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 
 __all__ = ["SearchTool", "awaiting", "create_search_tool", "numbered", "searched_with", "tool_of"]
 
