@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.assembly.order import key_of
 from oprag.assembly.render import render
 from oprag.assembly.stitch import stitch
@@ -16,7 +17,6 @@ from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.masking import describe, shown
 from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions, check_count
-from oprag.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.positions.fields import SOURCE_FIELDS
 from oprag.positions.placing import Placed, doubts, place, undecided
 from oprag.positions.source_order import (
