@@ -225,7 +225,7 @@ class StoredSources:
             sources = [self._find(store, source)]
         else:
             groups = self._groups(store)
-            sources = self._sources(store, groups)
+            sources = self._sources(store, groups, read=True)
             if sum(map(len, groups.values())) >= _MAX_CHUNKS:
                 unsearched = f"only the first {_MAX_CHUNKS:,} chunks of the store were searched: name a source"
         hits = total = 0
@@ -256,7 +256,9 @@ class StoredSources:
         """List all sources with their sizes, by name."""
         groups = self._groups(store)
         total, unnamed = sum(map(len, groups.values())), len(groups.pop("", []))
-        lines = [f"- {self._size_of(ordered)}" for ordered in islice(self._sources(store, groups), MAX_LINES)]
+        lines = [
+            f"- {self._size_of(ordered)}" for ordered in islice(self._sources(store, groups, read=False), MAX_LINES)
+        ]
         head = counted(len(groups), "source")
         head += f", and {counted(unnamed, 'chunk')} without a source" if unnamed else ""
         head += f", among the first {_MAX_CHUNKS:,} chunks" if total >= _MAX_CHUNKS else ""
@@ -301,11 +303,13 @@ class StoredSources:
     def _once(self, rows: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
         return each_once(filter(self._passes, rows))
 
-    def _sources(self, store: StoreAdapter, groups: Mapping[str, Sequence[StoredChunk]]) -> Iterator[_Ordered]:
-        """Yield the sources of the store; no source text is read for all of them."""
+    def _sources(
+        self, store: StoreAdapter, groups: Mapping[str, Sequence[StoredChunk]], *, read: bool
+    ) -> Iterator[_Ordered]:
+        """Yield the sources of the store; their texts are only read for an order, not for a size."""
         for name, rows in groups.items():
             for group in [rows] if name else [[row] for row in rows]:
-                yield self._order(store, name, group, read=False)
+                yield self._order(store, name, group, read=read)
 
     def _find(self, store: StoreAdapter, source: str) -> _Ordered:
         """The chunks of a source in order, by its name or its label."""
@@ -358,7 +362,8 @@ class StoredSources:
         in_sequence = self._store_order and store.in_insertion_order
         listing = Listing(chunks, in_sequence, complete=True, store=store.name)
         order = order_of(listing, self._options.position_key)
-        reading = self._texts.reading(self._filter) if read and self._texts and order.uncertain else None
+        texts = self._texts if read and len(chunks) > 1 and order.uncertain else None
+        reading = texts.reading(self._filter) if texts else None
         if reading and (text := reading(chunks)):
             order = order_of(listing, self._options.position_key, text)
         indices = sorted(range(len(chunks)), key=lambda index: (order.keys[index] is None, order.keys[index] or ()))

@@ -424,6 +424,9 @@ def test_the_text_of_the_source_tells_the_order():
     total = sum(chunk.metadata["source"] == "voyage.txt" for chunk in chunks)
     assert text == TEXTS["voyage.txt"].strip()
     assert note == f"(Chunks 1 to {total} of {total} of voyage.txt)"
+    # Hits have the same numbers, also where all sources are searched.
+    last = message.artifact[-1].page_content
+    assert called(tools, "grep", pattern=last).text.endswith(f"chunk {total} of {total} of voyage.txt)")
 
 
 def test_parts_that_were_added_out_of_order_are_read_in_order():
