@@ -13,8 +13,8 @@ from oprag.chunk import Chunk, changed
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.documents import chunks_of
+from oprag.markers import without_markers
 from oprag.masking import describe
-from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions
 from oprag.ranked_list import RankedList
 from oprag.warn import warn
