@@ -24,8 +24,8 @@ from pydantic import Field
 
 from benchmarks.data_sets import DataSet
 from benchmarks.langchain_embeddings import LocalEmbeddings
+from oprag.agents.working_context import Layout
 from oprag.langchain import OrderPreservingMiddleware, create_search_tool
-from oprag.working_context import Layout
 
 __all__ = [
     "ARMS",

@@ -110,10 +110,10 @@ class Checks:
             print(f"FAILED {what}: {where} {details}", file=sys.stderr, flush=True)
 
 
-REPEATED = "repeated source characters in the last request, `{}`{}"
-AS_MUCH = "runs in which the model was shown as much text as `build_context` returns, `{}`{}"
+REPEATED = "repeated source characters in the last request, `compact`, with offsets"
+AGAIN = "chunks whose text is shown more than once in the last request, `delta`"
 PREFIX = "requests that start with the whole previous request, byte for byte, `delta`"
-WHOLE = "runs whose final context equals `build_context` over all retrieved chunks, `compact`{}"
+WHOLE = "runs whose final context equals `build_context` over all retrieved chunks, `{}`{}"
 READ = "runs in which the model read exactly the text of this context, `compact`{}"
 LOST = "runs in which the model was shown all retrieved text, `{}`"
 INVERTED = "inverted pairs in search results, `{}`{}"
@@ -245,9 +245,9 @@ def _check(
     *,
     offsets: bool,
 ) -> None:
-    if offsets:
+    if offsets and name == COMPACT:
         again = repeated([piece.place for result in shown for piece in result])
-        checks.check(REPEATED.format(name, WITH), where, right=not again, details=f"{again} characters")
+        checks.check(REPEATED, where, right=not again, details=f"{again} characters")
     wrong = [
         pair for pair in map(_inverted, ([store.places[p.document] for p in result] for result in shown)) if pair[0]
     ]
@@ -255,6 +255,9 @@ def _check(
     lost = _lost(store, (store.places[one] for one in found), (piece.place for result in shown for piece in result))
     checks.check(LOST.format(name), where, right=not lost, details=repr(lost[:200]))
     if name == DELTA:
+        documents = Counter(document for result in shown for document in {piece.document for piece in result})
+        again = sum(times - 1 for times in documents.values())
+        checks.check(AGAIN, where, right=not again, details=f"{again} chunks")
         for before, request in zip(run.requests, run.requests[1:], strict=False):
             checks.check(PREFIX, where, right=request.text.startswith(before.text))
 
@@ -286,17 +289,12 @@ def _check_context(
 ) -> None:
     """Compare the gathered and the shown text with the context of all retrieved chunks."""
     text, known = shown_as(expected.text), WITH if offsets else WITHOUT
-    # The numbers between the passages are not part of the context.
-    read = ["".join("".join(piece.text.split()) for piece in result) for result in shown]
-    length = sum(map(len, read))
-    checks.check(
-        AS_MUCH.format(name, known), where, right=length == len(text), details=f"{length}, expected {len(text)}"
-    )
+    context = working_context_of(run.state).context()
+    same = context.text == expected.text and _identity(context) == _identity(expected)
+    checks.check(WHOLE.format(name, known), where, right=same, details=_difference(context.text, expected.text))
     if name == COMPACT:
-        context = working_context_of(run.state).context()
-        same = context.text == expected.text and _identity(context) == _identity(expected)
-        checks.check(WHOLE.format(known), where, right=same, details=_difference(context.text, expected.text))
-        last = read[-1] if read else ""
+        # The numbers between the passages are not part of the context.
+        last = "".join("".join(piece.text.split()) for piece in shown[-1]) if shown else ""
         checks.check(READ.format(known), where, right=last == text, details=_difference(last, text))
 
 
@@ -348,11 +346,12 @@ def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
     figures = []
     for what in checks.made:
         made, failed = checks.made[what], len(checks.failed[what])
-        asked = "0" if what.startswith(("repeated", "inverted")) else "all"
+        asked = "0" if what.startswith(("repeated", "inverted", "chunks")) else "all"
         measured = f"{made - failed:,} of {made:,}"
-        if what.startswith("repeated"):
-            name = DELTA if DELTA in what else COMPACT
-            measured = f"{_sum(sums, splitting=OFFSETS).repeated[name]:,} in {made:,} runs"
+        if what == REPEATED:
+            measured = f"{_sum(sums, splitting=OFFSETS).repeated[COMPACT]:,} in {made:,} runs"
+        elif what == AGAIN:
+            measured = f"{failed:,} of {made:,} runs with such chunks"
         elif what.startswith("inverted"):
             name = DELTA if DELTA in what else COMPACT
             one = _sum(sums, splitting=OFFSETS if what.endswith(WITH) else NOTHING)
@@ -469,6 +468,10 @@ def _notes(sums: dict[Case, Sums]) -> list[str]:
             f"within each result, but not over all results ({delta:,} inverted pairs; `compact`: {compact:,}), because "
             "moving later results before earlier ones would change what was already sent to the model. `compact` does "
             "so, so a prompt cache serves less of its input."
+        ),
+        (
+            "In `delta`, a chunk that overlaps text of an earlier result is shown whole, so the overlap is repeated. "
+            "No chunk is shown twice."
         ),
         (
             "If the texts do not confirm an overlap, as in a source that repeats one line many times, oprag shows it "

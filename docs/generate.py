@@ -106,7 +106,7 @@ def versions_table() -> str:
     extras = project["optional-dependencies"]
     versions = ", ".join(_PYTHON.findall("\n".join(project["classifiers"])))
     rows = ["| | supported |", "|---|---|", f"| Python | {versions} |"]
-    for requirement in (*project["dependencies"], *extras["langchain"], *extras["llama-index"]):
+    for requirement in dict.fromkeys([*project["dependencies"], *extras["langchain"], *extras["llama-index"]]):
         name, first, rest = re.split(r"([<>=~!])", requirement, maxsplit=1)
         rows.append(f"| {name} | `{first}{rest}` |")
     return "\n".join(rows) + "\n"

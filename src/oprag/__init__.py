@@ -110,8 +110,8 @@ __all__ = [
 
 # Imported on first access: an application that only retrieves needs neither these modules nor NumPy.
 _LOADED_LATER = {
-    "Cited": "oprag.working_context",
-    "Delta": "oprag.working_context",
+    "Cited": "oprag.agents.working_context",
+    "Delta": "oprag.agents.working_context",
     "DocumentIndex": "oprag.index.document_index",
     "DualEncoder": "oprag.embedding.embedder",
     "Embedder": "oprag.embedding.embedder",
@@ -122,7 +122,7 @@ _LOADED_LATER = {
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.cache",
-    "WorkingContext": "oprag.working_context",
+    "WorkingContext": "oprag.agents.working_context",
     "WrittenPositions": "oprag.positions.write_plan",
     "WrittenSource": "oprag.positions.write_plan",
     "locate_positions": "oprag.positions.locate",
@@ -132,6 +132,7 @@ _LOADED_LATER = {
 }
 
 if TYPE_CHECKING:
+    from oprag.agents.working_context import Cited, Delta, WorkingContext
     from oprag.assembly.neighbors import neighbors_among
     from oprag.embedding.cache import VectorCache
     from oprag.embedding.embedder import DualEncoder, Embedder
@@ -142,7 +143,6 @@ if TYPE_CHECKING:
     from oprag.positions.check_report import PositionCheck, SourceCheck
     from oprag.positions.locate import Located, locate_positions
     from oprag.positions.write_plan import WrittenPositions, WrittenSource
-    from oprag.working_context import Cited, Delta, WorkingContext
 
 
 for _name in __all__:

@@ -80,11 +80,11 @@ class ContextInputs:
         # With chunks around it, a single chunk needs a position, too.
         return undecided(self.place(options), minimum=1 if options.reads_around or self.place_each else 2)
 
-    def place(self, options: ContextOptions) -> Placed:
-        """The chunks with their source and position, cached by options."""
+    def place(self, options: ContextOptions, known: Placed | None = None) -> Placed:
+        """The chunks with their source and position, cached by options; `known` if they were placed before."""
         key = _placement_key(options)
         if key not in self.placed:
-            self.placed[key] = place(self.chunks, options.source_key, options.position_key)
+            self.placed[key] = known or place(self.chunks, options.source_key, options.position_key)
         return self.placed[key]
 
     def _read(self, chunk: Chunk, number: int) -> Sequence[Chunk]:

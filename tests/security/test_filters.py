@@ -430,9 +430,10 @@ def test_a_store_is_not_listed_where_a_keyword_may_restrict_the_search():
     OrderPreservingRetriever(vectorstore=store, k=2, neighbors=1, search_kwargs={"fetch_k": 9, "expr": None})
     with pytest.raises(ValidationError, match="requires read_neighbors"):
         OrderPreservingRetriever(vectorstore=store, k=2, neighbors=1, search_kwargs={"expr": "t == 'A'"})
-    _, read, outline = create_reading_tools(store, search_kwargs={"expr": "t == 'A'"})
+    _, read, outline, grep = create_reading_tools(store, search_kwargs={"expr": "t == 'A'"})
     assert "reading is not possible" in read.invoke({"source": "s", "start": 1, "end": 8})
     assert "reading is not possible" in outline.invoke({})
+    assert "reading is not possible" in grep.invoke({"pattern": QUESTION})
 
 
 @pytest.mark.parametrize("name", ["read_neighbors", "read_source"])

@@ -12,10 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import TextNode
 
 from oprag import Chunk, MissingPositionError, build_context, langchain, llama_index, masking
+from oprag.agents.working_context import WorkingContext
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison
 from oprag.warn import forget
-from oprag.working_context import WorkingContext
 
 LENGTH = 800_000
 NAMES = {
@@ -113,8 +113,9 @@ def test_what_a_model_reads(name, field):
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     given = [*chunks(name, field, FEW)]
     store.add_documents([Document(one.text, metadata={**one.metadata, "chunk_index": one.rank}) for one in given])
-    _, read, outline = langchain.create_reading_tools(store)
+    _, read, outline, grep = langchain.create_reading_tools(store)
     check(outline.invoke({}), 300 * FEW)
+    check(grep.invoke({"pattern": given[0].text}), 1_000 * FEW)
     source = given[0].metadata["source"]
     check(outline.invoke({"source": source}), 300 * FEW)
     check(read.invoke({"source": source, "start": 1, "end": 1}), 500)

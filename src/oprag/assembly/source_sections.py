@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from oprag.assembly.headings import section_paths
 from oprag.assembly.neighbors import best_of_sources, read_in_order
 from oprag.assembly.section import section_of
 from oprag.chunk import Chunk, changed
@@ -60,9 +61,6 @@ def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int]
         return {}
     if not ordered:
         return {}
-    # It imports this package.
-    from oprag.outline import section_paths
-
     found: dict[str, str] = {}
     for one, path in zip(ordered, section_paths(ordered, chunk.source or ""), strict=True):
         for name in filter(None, (one.id, one.text)):

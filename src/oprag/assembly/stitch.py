@@ -7,13 +7,22 @@ chunks are not joined: repeated text is better than lost text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
 from oprag.positions.readings import is_exact
 
-__all__ = ["NUMBERED", "STRIPPED", "Passage", "each_alone", "place_in_source", "repeated_part", "stitch"]
+__all__ = [
+    "NUMBERED",
+    "STRIPPED",
+    "Passage",
+    "added_texts",
+    "each_alone",
+    "place_in_source",
+    "span_in_source",
+    "stitch",
+]
 
 # Prefix of the page of spans that are relative to a run; no real page has such a name, so they never match other spans.
 _RUN = "\0run "
@@ -67,7 +76,7 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     passages: list[Passage] = []
     runs: list[_Run] = []
     for chunk in chunks:
-        if runs and runs[-1].take(chunk):
+        if runs and runs[-1].take(chunk) is not None:
             continue
         run = _Run(chunk)
         if runs and not runs[-1].leads_to(run):
@@ -79,12 +88,27 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     return passages
 
 
+def added_texts(chunks: Iterable[Chunk]) -> Iterator[str]:
+    """Yield what each chunk adds to the passage of the chunks before it: its whole text, the end of it, or nothing."""
+    run: _Run | None = None
+    for chunk in chunks:
+        added = None if run is None else run.take(chunk)
+        if added is None:
+            run, added = _Run(chunk), chunk.text
+        yield added
+
+
 def place_in_source(chunk: Chunk) -> Span | None:
     """The span of a chunk in its source, else in its run of chunks that overlap; None if both are unknown."""
     run = None if chunk.place is None else chunk.place.run
     if chunk.span is not None or run is None or chunk.position is None or not chunk.position.known:
         return chunk.span
     return run._replace(page=f"{_RUN}{run.page}")
+
+
+def span_in_source(place: Span | None) -> Span | None:
+    """The span of a place that `place_in_source` returned; None for a place in a run."""
+    return None if place is None or str(place.page).startswith(_RUN) else place
 
 
 class _Run:
@@ -112,18 +136,18 @@ class _Run:
             length -= len(part)
         return "".join(reversed(parts))
 
-    def take(self, chunk: Chunk) -> bool:
-        """Add the chunk if its text continues or repeats the run's; False if that cannot be confirmed."""
+    def take(self, chunk: Chunk) -> str | None:
+        """Add the chunk if its text continues or repeats the run's, and return what is new; None if unconfirmed."""
         span = place_in_source(chunk)
         new = self._new_text(chunk, span)
         if new is None or self.span is None or span is None:
-            return False
+            return None
         self.chunks.append(chunk)
         if new:
             self.texts.append(new)
         self.spans.add(span)
         self.span = Span(self.span.start, max(self.span.end, span.end), self.span.page)
-        return True
+        return new
 
     def _new_text(self, chunk: Chunk, span: Span | None) -> str | None:
         """The text that the chunk adds to the run; None if it may not belong there."""
@@ -191,32 +215,6 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
     if a is None or b is None or a.kind is not b.kind or a.kind not in NUMBERED:
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
-
-
-def repeated_part(text: str, place: Span, other: str, its: Span) -> tuple[int, int] | None:
-    """Start and end of the part of a text that also occurs in another text of the same source or page.
-
-    Args:
-        text: The text.
-        place: Its span, of the same length.
-        other: The other text.
-        its: The span of the other text, of the same length.
-
-    Returns:
-        Start and end offsets in `text`; None if they do not overlap, or not for certain.
-    """
-    if place.start >= its.end or its.start >= place.end or place == its:
-        return None
-    begin, end = its.start - place.start, its.end - place.start
-    if begin <= 0 and end >= len(text):
-        # Searches as far before the place as `_Run._contains` does.
-        skipped = max(0, -begin - len(text))
-        return (0, len(text)) if _occurs_only_at(text, other[skipped:], -begin - skipped) else None
-    if begin >= 0 and end <= len(text):
-        return (begin, end) if _occurs_only_at(other, text, begin) else None
-    if begin < 0:
-        return (0, end) if _overlap_is_certain(other, text, end) else None
-    return (begin, len(text)) if _overlap_is_certain(text, other, len(text) - begin) else None
 
 
 def _occurs_only_at(piece: str, text: str, at: int) -> bool:

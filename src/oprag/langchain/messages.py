@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from oprag.errors import PromptError, QueryError
 from oprag.masking import describe
-from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text
-from oprag.methods.prompts import ALIASES, HELPERS
+from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text, reported_usage
+from oprag.methods.prompts import ALIASES, HELPERS, missing_fields
 from oprag.methods.window import Window
 
 __all__ = [
@@ -43,9 +43,6 @@ _ROLES: dict[str, Role] = {
 
 _FIELDS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
-# Names in `usage_metadata`, and in `response_metadata` of older integrations.
-_INPUT = ("input_tokens", "prompt_tokens")
-_OUTPUT = ("output_tokens", "completion_tokens")
 # Names of the finish reason, by provider.
 _REASONS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
@@ -99,11 +96,7 @@ class LangChainTemplate:
         }
         missing = [name for name in self.template.input_variables if name not in given]
         if missing:
-            raise PromptError(
-                f"the prompt requires {', '.join(f'{{{name}}}' for name in missing)}, not available in this step; "
-                f"remove it, or use one of {', '.join(f'{{{name}}}' for name in sorted(values))}",
-                self.template,
-            )
+            raise missing_fields(missing, values, self.template)
         return tuple(message_of(message) for message in self.template.format_prompt(**given).to_messages())
 
 
@@ -205,16 +198,7 @@ def usage_of(message: BaseMessage) -> Usage | None:
         # LangChain marks cached replies this way. Their token counts, if any, are those of the original call.
         return Usage()
     metadata = message.response_metadata
-    counts: Any
-    for counts in (usage, metadata.get("token_usage"), metadata.get("usage")):
-        if not isinstance(counts, Mapping):
-            continue
-        input_tokens = next((counts[name] for name in _INPUT if isinstance(counts.get(name), int)), None)
-        output_tokens = next((counts[name] for name in _OUTPUT if isinstance(counts.get(name), int)), None)
-        if input_tokens is not None and output_tokens is not None:
-            details = counts.get("input_token_details") or {}
-            return Usage(input_tokens, output_tokens, details.get("cache_read") or 0)
-    return None
+    return reported_usage(usage, metadata.get("token_usage"), metadata.get("usage"))
 
 
 def finish_reason_of(message: BaseMessage) -> str | None:

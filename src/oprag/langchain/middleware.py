@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any, NotRequired
 
+from oprag.agents.working_context import Layout, WorkingContext, check_layout
 from oprag.errors import MissingExtraError, RetrievalWarning
 from oprag.langchain.search_results import (
     STATE_KEY,
@@ -16,7 +17,6 @@ from oprag.langchain.search_results import (
 )
 from oprag.options import ContextOptions, check_names
 from oprag.warn import warn
-from oprag.working_context import Layout, WorkingContext, check_layout
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse

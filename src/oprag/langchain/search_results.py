@@ -8,16 +8,16 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 
+from oprag.agents.working_context import Delta, Layout, WorkingContext, check_layout
 from oprag.chunk import Chunk, changed
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.documents import chunks_of
+from oprag.markers import without_markers
 from oprag.masking import describe
-from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions
 from oprag.ranked_list import RankedList
 from oprag.warn import warn
-from oprag.working_context import Delta, Layout, WorkingContext, check_layout
 
 __all__ = [
     "STATE_KEY",

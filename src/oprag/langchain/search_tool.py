@@ -11,35 +11,24 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStore
-from pydantic import BaseModel, Field
 
+from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, refuse_options, schema_of
 from oprag.context import Context
-from oprag.errors import BudgetError, OptionError, QueryError
+from oprag.errors import BudgetError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import SearchArtifact
-from oprag.reading_inputs import check_tool_name
 
 __all__ = ["create_search_tool", "searched_with"]
 
-_DESCRIPTION = (
-    "Search the documents. Returns passages in the order of their source. Where passages have numbers, such as [1], "
-    "cite them by these; a number without text refers to a passage of an earlier search."
-)
-_K = 16
-_NOTHING = "Nothing was found."
 # The agent can continue after these errors, so the model reads them; errors of the developer or the store are raised.
 _SHOWN_TO_MODEL = (BudgetError, QueryError)
-
-
-class _SearchInput(BaseModel):
-    query: str = Field(description="What to search for, as a question or in keywords.")
 
 
 def create_search_tool(
     retriever: RetrieverLike | VectorStore | None = None,
     *,
-    name: str = "search",
-    description: str = _DESCRIPTION,
+    name: str = SEARCH.name,
+    description: str = SEARCH.description,
     **options: Any,
 ) -> StructuredTool:
     """Create a search tool for an agent that returns documents in the order of their source.
@@ -98,7 +87,7 @@ def create_search_tool(
         asearch,
         name=name,
         description=description,
-        args_schema=_SearchInput,
+        args_schema=schema_of(SEARCH),
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
@@ -107,18 +96,13 @@ def create_search_tool(
 def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
     """The retriever of an agent's tool."""
     if isinstance(retriever, OrderPreservingRetriever):
-        if options:
-            raise OptionError(
-                f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} "
-                "there",
-                retriever,
-            )
+        refuse_options(retriever, options)
         return retriever
     kwargs = options.get("search_kwargs")
     if not isinstance(retriever, Runnable) and not (isinstance(kwargs, dict) and "k" in kwargs):
-        options = {"k": _K, **options}
+        options = {"k": DEFAULT_K, **options}
     return OrderPreservingRetriever(retriever=retriever, **options)
 
 
 def _result(context: Context) -> tuple[str, list[Document]]:
-    return context.text or _NOTHING, SearchArtifact(context.kept)
+    return context.text or NOTHING, SearchArtifact(context.kept)

@@ -18,11 +18,11 @@ from oprag.context import Context
 from oprag.embedding.cache import VectorCache
 from oprag.files.source_reader import SourceReader, read_with
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.messages import part, sent, usage_of
+from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
 from oprag.llama_index.vectors import FindPositions, NodeSources
 from oprag.methods.driver import Pieces, Vectors
-from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.methods.model_calls import Completion, Prompt, Usage, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.options import ContextOptions
 from oprag.ranked_list import by_rank

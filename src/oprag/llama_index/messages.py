@@ -14,15 +14,14 @@ from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, Sel
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
-from oprag.methods.model_calls import Message, Prompt, Role, Usage, as_text
-from oprag.methods.prompts import Template, TextTemplate
+from oprag.methods.model_calls import Message, Prompt, Role, Usage, part, reported_usage
+from oprag.methods.prompts import Template, TextTemplate, missing_fields, text_of
 from oprag.methods.window import Window
 
 __all__ = [
     "LlamaIndexTemplate",
     "as_template",
     "history_of",
-    "part",
     "sent",
     "shown_template",
     "usage_of",
@@ -35,8 +34,6 @@ _ROLES: dict[MessageRole, Role] = {
     MessageRole.USER: "user",
     MessageRole.ASSISTANT: "assistant",
 }
-_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
-_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 
 
 def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[ChatMessage] | str:
@@ -92,13 +89,9 @@ class LlamaIndexTemplate:
         partial = {*self.template.kwargs, *(self.template.function_mappings or {})}
         missing = sorted(self.fields - set(values) - partial)
         if missing:
-            raise PromptError(
-                f"the prompt requires {', '.join(f'{{{name}}}' for name in missing)}, not available in this step; "
-                f"remove it, or use one of {', '.join(f'{{{name}}}' for name in sorted(values))}",
-                self.template,
-            )
+            raise missing_fields(missing, values, self.template)
         given: dict[str, Any] = {
-            name: _text(value)
+            name: text_of(value)
             for name, value in values.items()
             if name in self.fields and name not in self.template.kwargs
         }
@@ -184,12 +177,6 @@ def shown_template(template: Template) -> BasePromptTemplate:
     raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, tuple) and all(isinstance(part, Message) for part in value):
-        return as_text(value)
-    return str(value)
-
-
 def _message_of(message: ChatMessage) -> Message:
     role = _ROLES.get(message.role)
     if role is None:
@@ -202,21 +189,9 @@ def _message_of(message: ChatMessage) -> Message:
 def usage_of(response: Any) -> Usage | None:
     """The token usage that the model reported, if any; its location differs between integrations."""
     raw = getattr(response, "raw", None)
-    for counts in (part(raw, "usage"), part(raw, "usage_metadata"), getattr(response, "additional_kwargs", None), raw):
-        input_tokens, output_tokens = _first(counts, _INPUT), _first(counts, _OUTPUT)
-        if input_tokens is not None and output_tokens is not None:
-            details = part(counts, "prompt_tokens_details") or part(counts, "input_tokens_details")
-            return Usage(input_tokens, output_tokens, _first(details, ("cached_tokens",)) or 0)
-    return None
-
-
-def part(holder: Any, name: str) -> Any:
-    """An item of a mapping or an attribute of an object; None if missing."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-
-
-def _first(holder: Any, names: tuple[str, ...]) -> int | None:
-    return next((value for name in names if isinstance(value := part(holder, name), int)), None)
+    return reported_usage(
+        part(raw, "usage"), part(raw, "usage_metadata"), getattr(response, "additional_kwargs", None), raw
+    )
 
 
 def history_of(history: Any) -> tuple[Message, ...]:

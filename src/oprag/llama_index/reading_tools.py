@@ -2,7 +2,7 @@
 
 # Without `from __future__ import annotations`, because LlamaIndex finds the `Context` parameter by its class.
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,23 +12,14 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, ValidationError
 
+from oprag.agents.reading import Reading, StoredSources
+from oprag.agents.tools import READING_TOOLS, ReadingTool, check_tool_name, refusal, schema_of, warn_if_unreadable
+from oprag.agents.working_context import Delta
 from oprag.errors import OptionError
 from oprag.llama_index.neighbors import chunk_of_stored
 from oprag.llama_index.search_results import gather_search_results, working_context_of
 from oprag.llama_index.search_tool import awaiting, numbered, searched_with, tool_of
 from oprag.options import ContextOptions
-from oprag.reading import Reading, StoredSources
-from oprag.reading_inputs import (
-    AROUND,
-    OUTLINE,
-    RANGE,
-    AroundInput,
-    OutlineInput,
-    RangeInput,
-    check_tool_name,
-    refusal,
-    warn_if_unreadable,
-)
 from oprag.steps import Step, Steps
 
 __all__ = ["create_reading_tools"]
@@ -41,12 +32,13 @@ def create_reading_tools(
     prefix: str = "",
     **options: Any,
 ) -> list[FunctionTool]:
-    """Create tools with which an agent reads a source in order: around a passage, a range of chunks, and an outline.
+    """Create tools with which an agent reads in order: around a passage, a range, an outline, and what has exact words.
 
     `read_around(number, before, after)` reads the nodes around a passage, given its number in the working context of
-    `create_search_tool`. `read_range(source, start, end)` and `outline(source)` can be used without a search. Nodes
-    that the tools read are added to the working context, and text that the agent has already seen is not repeated. They
-    count toward the token budget that the last search applied to the whole conversation.
+    `create_search_tool`. `read_range(source, start, end)`, `outline(source)` and `grep(pattern, source, regex,
+    ignore_case, limit)` can be used without a search. Nodes that the tools read are added to the working context, and
+    text that the agent has already seen is not repeated. They count toward the token budget that the last search
+    applied to the whole conversation.
 
     The tools read only nodes of the searched store that pass the filter of the search. If the store cannot list its
     nodes, or their order is unknown, the tools return an error to the model; if the order is uncertain, the result says
@@ -64,8 +56,8 @@ def create_reading_tools(
             `header` or `count_tokens`.
 
     Returns:
-        The tools `read_around`, `read_range` and `outline`. The `raw_output` of the first two is the list of nodes, as
-        for the search tool.
+        The tools `read_around`, `read_range`, `outline` and `grep`. Their `raw_output` is the list of nodes, as for the
+        search tool.
 
     Raises:
         OptionError: `retriever` is an `OrderPreservingRetriever` and search options are given, or `token_budget` or
@@ -91,66 +83,36 @@ def create_reading_tools(
     )
     warn_if_unreadable(sources)
 
-    def around(ctx: WorkflowContext | None, asked: AroundInput) -> Steps[Any]:
-        if ctx is None:
-            raise OptionError(
-                "the number of a passage is read from the context of a workflow; pass ctx=Context(agent) to the search "
-                "tool and to this one, or read a range of chunks, which needs no number",
-                asked.number,
-            )
-        working = yield awaiting(partial(working_context_of, ctx))
-        if not len(working):
-            raise OptionError("no passages are numbered yet: search first", asked.number)
-        return (yield Step(partial(sources.around, working.chunk(asked.number), asked.before, asked.after)))
-
-    def range_of(_: WorkflowContext | None, asked: RangeInput) -> Steps[Any]:
-        return (yield Step(partial(sources.range, asked.source, asked.start, asked.end)))
-
-    def outline(_: WorkflowContext | None, asked: OutlineInput) -> Steps[Any]:
-        return (yield Step(partial(sources.outline, asked.source)))
-
-    return [
-        _tool(f"{prefix}{name}", description, schema, ask, gathering)
-        for name, description, schema, ask in (
-            ("read_around", AROUND, AroundInput, around),
-            ("read_range", RANGE, RangeInput, range_of),
-            ("outline", OUTLINE, OutlineInput, outline),
-        )
-    ]
+    return [_tool(tool, f"{prefix}{tool.name}", sources, gathering) for tool in READING_TOOLS]
 
 
-def _tool(
-    name: str,
-    description: str,
-    schema: type[BaseModel],
-    ask: Callable[[WorkflowContext | None, Any], Steps[Any]],
-    gathering: ContextOptions,
-) -> FunctionTool:
+def _tool(tool: ReadingTool, name: str, sources: StoredSources, gathering: ContextOptions) -> FunctionTool:
     """Create a tool that validates its arguments and adds the chunks that it reads to the working context."""
+    schema = schema_of(tool)
 
     def read(*args: Any, ctx: WorkflowContext | None, **given: Any) -> Steps[ToolOutput]:
-        if len(args) > len(schema.model_fields):
-            raise OptionError(f"{name} takes {', '.join(schema.model_fields)}, got {len(args)} arguments", args)
-        given = dict(zip(schema.model_fields, args, strict=False)) | given
-        answer: Reading | str = yield from ask(ctx, _checked(schema, given))
-        result = partial(ToolOutput, tool_name=name, raw_input={"args": (), "kwargs": given})
-        if isinstance(answer, str):
-            return result(content=answer, raw_output=answer)
-        if ctx is None:
-            return result(content=answer.text, raw_output=[numbered(chunk, None) for chunk in answer.chunks])
-        delta = yield awaiting(
-            partial(gather_search_results, ctx, answer.chunks, gathering, f"{name}: {given}", answer.note)
-        )
-        nodes = [numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in answer.chunks]
-        return result(content=delta.text, raw_output=nodes)
+        if len(args) > len(tool.arguments):
+            raise OptionError(f"{name} takes {', '.join(tool.arguments)}, got {len(args)} arguments", args)
+        given = dict(zip(tool.arguments, args, strict=False)) | given
+        arguments = _checked(schema, given)
+        working = (yield awaiting(partial(working_context_of, ctx))) if tool.numbered and ctx is not None else None
+        reading: Reading = yield Step(partial(tool.read, sources, working, **arguments))
+        text, numbers = reading.text, dict[int, int]()
+        if reading.chunks and ctx is not None:
+            delta: Delta = yield awaiting(
+                partial(gather_search_results, ctx, reading.chunks, gathering, f"{name}: {given}", reading.note)
+            )
+            text, numbers = delta.text, dict(delta.ranks)
+        nodes = [numbered(chunk, numbers.get(chunk.rank)) for chunk in reading.chunks]
+        return ToolOutput(tool_name=name, content=text, raw_input={"args": (), "kwargs": given}, raw_output=nodes)
 
-    return tool_of(FunctionTool, read, name, description, schema)
+    return tool_of(FunctionTool, read, name, tool.description, schema)
 
 
-def _checked(schema: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
+def _checked(schema: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
     """Validate the arguments from the model, which LlamaIndex does not validate."""
     try:
-        return schema.model_validate(given)
+        return dict(schema.model_validate(given))
     except ValidationError as error:
         said = refusal(error)
     raise OptionError(said, None)

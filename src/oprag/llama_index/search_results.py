@@ -12,11 +12,11 @@ from llama_index.core.llms import ChatMessage, MessageRole, TextBlock
 from llama_index.core.memory import BaseMemory, Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
+from oprag.agents.working_context import Delta, Layout, WorkingContext
 from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.options import ContextOptions
-from oprag.working_context import Delta, Layout, WorkingContext
 
 __all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "working_context_of"]
 
@@ -60,13 +60,11 @@ def _read(data: Any, options: ContextOptions | None, **changes: Any) -> WorkingC
 
 @dataclass(eq=False)
 class _Live:
-    """Lock and cache of one run.
+    """Lock of one run, and what its next search needs to know.
 
     Attributes:
         loop: The event loop of the lock.
         lock: Held while a search is added, since tools may run concurrently.
-        data: The plain values of `working` in the store.
-        working: The working context.
         step: The step of the agent that made the searches in `arriving`.
         arriving: Searches whose messages are not in the store yet, because the agent adds the results of parallel calls
             together; with the query of each.
@@ -75,8 +73,6 @@ class _Live:
 
     loop: asyncio.AbstractEventLoop
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    data: Any = None
-    working: WorkingContext | None = None
     step: Any = None
     arriving: dict[str, str] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
@@ -113,10 +109,7 @@ async def gather_search_results(
         if note is not None:
             budget = _budget_in(data)
             options = replace(options, token_budget=budget)
-        working = live.working
-        if working is None or data is not live.data or working.options != options:
-            working = _read(data, options)
-        live.working = None
+        working = _read(data, options)
         step = await store.get(_STEP, default=None)
         arriving = live.arriving if step is not None and step == live.step else {}
         known = [name for name in working.searches if name not in live.forgotten and name not in arriving]
@@ -124,10 +117,11 @@ async def gather_search_results(
         forgotten |= {name for name, earlier in arriving.items() if earlier == query}
         working.forget(forgotten)
         delta = working.add(found, note=note or "")
-        # `WorkingContext.from_dict` ignores the budget.
-        data = {**working.to_dict(), **({} if budget is None else {_BUDGET: budget})}
+        data = working.to_dict()
+        if budget is not None:
+            data[_BUDGET] = budget  # `WorkingContext.from_dict` ignores it
         await store.set(STATE_KEY, data)
-        live.data, live.working, live.step = data, working, step
+        live.step = step
         live.arriving = {**arriving, working.searches[-1]: query}
         live.forgotten |= forgotten
     return delta

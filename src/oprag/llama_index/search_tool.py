@@ -15,37 +15,26 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
+from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, refuse_options, schema_of
+from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.context_report import METADATA_KEY
-from oprag.errors import OptionError
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
 from oprag.option_fields import OPTIONS
 from oprag.options import ContextOptions
-from oprag.reading_inputs import check_tool_name
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.llama_index_nodes import with_metadata
-from oprag.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 
 __all__ = ["SearchTool", "awaiting", "create_search_tool", "numbered", "searched_with", "tool_of"]
 
 T = TypeVar("T", bound=FunctionTool)
 
-_DESCRIPTION = (
-    "Search the documents. Returns passages in the order of their source. Where passages have numbers, such as [1], "
-    "cite them by these; a number without text refers to a passage of an earlier search."
-)
-_K = 16
-_NOTHING = "Nothing was found."
 # Options that both the retriever and the working context need.
 _SHARED = ("on_missing_position", "on_uncertain", "source_key", "position_key")
-
-
-class _SearchInput(BaseModel):
-    query: str = Field(description="What to search for, as a question or in keywords.")
 
 
 class SearchTool(FunctionTool):
@@ -63,8 +52,8 @@ class SearchTool(FunctionTool):
 def create_search_tool(
     retriever: BaseRetriever | BaseIndex[Any],
     *,
-    name: str = "search",
-    description: str = _DESCRIPTION,
+    name: str = SEARCH.name,
+    description: str = SEARCH.description,
     **options: Any,
 ) -> SearchTool:
     """Create a search tool for an agent that shows each passage once, numbered, in source order.
@@ -131,12 +120,12 @@ def create_search_tool(
             delta = yield awaiting(partial(gather_search_results, ctx, found, gathering, f"{name}: {query}"))
         return ToolOutput(
             tool_name=name,
-            content=delta.text if delta else _NOTHING,
+            content=delta.text if delta else NOTHING,
             raw_input={"args": (), "kwargs": {"query": query}},
             raw_output=[numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
         )
 
-    tool = tool_of(SearchTool, search, name, description, _SearchInput)
+    tool = tool_of(SearchTool, search, name, description, schema_of(SEARCH))
     tool.options, tool.working_context = gathering, own
     return tool
 
@@ -194,20 +183,15 @@ def _is_of_context(name: str) -> bool:
 
 def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
     if isinstance(retriever, OrderPreservingRetriever):
-        if options:
-            raise OptionError(
-                f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} "
-                "there",
-                retriever,
-            )
+        refuse_options(retriever, options)
         return retriever
     if isinstance(retriever, BaseIndex):
         if not isinstance(retriever, VectorStoreIndex):
             return OrderPreservingRetriever(retriever=retriever.as_retriever(), **options)
-        options = {"k": _K, **options}
+        options = {"k": DEFAULT_K, **options}
         limits = {name: options[name] for name in ("k", "max_candidates", "continuity") if name in options}
         checked = ContextOptions(**limits)
-        candidates = checked.candidates or _K
+        candidates = checked.candidates or DEFAULT_K
         if candidates == checked.k:
             # `similarity_top_k` already applies this limit.
             options.pop("k")

@@ -14,6 +14,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import Span, counted, quoted
 from oprag.context import Context
 from oprag.context_report import passage_to_dict
+from oprag.markers import MARKER, without_markers
 from oprag.masking import masked_error, shown, start_of
 from oprag.methods.model_calls import Call, Usage
 from oprag.positions.readings import page_of
@@ -33,8 +34,6 @@ __all__ = [
     "without_markers",
 ]
 
-# [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4], which some models write.
-_MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 _MAX_RANGE_LENGTH = 100  # maximum number of numbers in a range
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
@@ -118,7 +117,7 @@ def renumbered(text: str, offset: int, passages: int) -> str:
             return f"({marker[1]})"
         return f"[{', '.join(str(number + offset) for number in numbers)}]"
 
-    return _MARKER.sub(renumber, text)
+    return MARKER.sub(renumber, text)
 
 
 def _numbers(marker: re.Match[str]) -> list[int]:
@@ -134,13 +133,8 @@ def _numbers(marker: re.Match[str]) -> list[int]:
 
 def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:
     """The markers in a text, each with its numbers."""
-    for marker in _MARKER.finditer(text):
+    for marker in MARKER.finditer(text):
         yield marker, _numbers(marker)
-
-
-def without_markers(text: str) -> str:
-    """The text with spaces inside the brackets of markers, so that they are not read as markers."""
-    return _MARKER.sub(r"[ \1 ]", text) if "[" in text else text
 
 
 def citation_of(number: int, marker: re.Match[str], passage: Passage) -> Citation:

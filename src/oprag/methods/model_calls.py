@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from oprag.chunk import quoted
 
-__all__ = ["Call", "Completion", "Message", "Prompt", "Role", "Usage", "as_text"]
+__all__ = ["Call", "Completion", "Message", "Prompt", "Role", "Usage", "as_text", "part", "reported_usage"]
 
 Role = Literal["system", "user", "assistant"]
 
 _ROLE_NAMES = {"system": "System", "user": "Human", "assistant": "Assistant"}
+# Names of token counts, by provider and framework.
+_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
+_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
+_DETAILS = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
+_CACHED = ("cache_read", "cached_tokens")
 
 
 class Message(NamedTuple):
@@ -87,6 +93,29 @@ class Usage(NamedTuple):
             self.cached_tokens + other.cached_tokens,
             self.estimated or other.estimated,
         )
+
+
+def reported_usage(*holders: Any) -> Usage | None:
+    """The token usage that a model reported, in the first of these parts of its reply that has it; None without.
+
+    Args:
+        *holders: Mappings or objects, with the names of any provider or framework.
+    """
+    for counts in holders:
+        input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
+        if input_tokens is not None and output_tokens is not None:
+            details = next((found for name in _DETAILS if (found := part(counts, name))), None)
+            return Usage(input_tokens, output_tokens, _count_in(details, _CACHED) or 0)
+    return None
+
+
+def part(holder: Any, name: str) -> Any:
+    """An item of a mapping or an attribute of an object; None if missing."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _count_in(holder: Any, names: tuple[str, ...]) -> int | None:
+    return next((value for name in names if isinstance(value := part(holder, name), int)), None)
 
 
 @dataclass(frozen=True)

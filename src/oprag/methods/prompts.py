@@ -5,7 +5,7 @@ Values are inserted literally: braces in a value are not fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from string import Formatter
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +14,18 @@ from oprag.errors import OptionError, PromptError
 from oprag.masking import describe
 from oprag.methods.model_calls import Message, as_text
 
-__all__ = ["ALIASES", "HELPERS", "OUR_PROMPTS", "STEPS", "Prompts", "Template", "TextTemplate", "as_prompts"]
+__all__ = [
+    "ALIASES",
+    "HELPERS",
+    "OUR_PROMPTS",
+    "STEPS",
+    "Prompts",
+    "Template",
+    "TextTemplate",
+    "as_prompts",
+    "missing_fields",
+    "text_of",
+]
 
 
 @runtime_checkable
@@ -112,10 +123,19 @@ def _filled(parts: _Parts, values: Mapping[str, Any]) -> str:
         if name is not None and name not in values:
             known = ", ".join(sorted(values))
             raise PromptError(f"the prompt requires a value for {{{name}}}, which is missing; available: {known}", name)
-    return "".join([literal if name is None else literal + _text_of(values[name]) for literal, name in parts])
+    return "".join([literal if name is None else literal + text_of(values[name]) for literal, name in parts])
 
 
-def _text_of(value: Any) -> str:
+def missing_fields(missing: Iterable[str], values: Mapping[str, Any], template: Any) -> PromptError:
+    """The error of a framework's template with fields for which a step has no values."""
+    fields, known = (", ".join(f"{{{name}}}" for name in names) for names in (missing, sorted(values)))
+    return PromptError(
+        f"the prompt requires {fields}, not available in this step; remove it, or use one of {known}", template
+    )
+
+
+def text_of(value: Any) -> str:
+    """The text of a value of a field; a conversation has its roles."""
     is_conversation = isinstance(value, tuple) and all(isinstance(part, Message) for part in value)
     return as_text(value) if is_conversation else str(value)
 

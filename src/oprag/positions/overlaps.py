@@ -15,6 +15,8 @@ __all__ = ["overlap_of", "overlaps_of", "successors"]
 # Minimum characters of an overlap; a shorter match of an end and a start may be a common phrase.
 _MIN_OVERLAP = 20
 _HALF = _MIN_OVERLAP // 2
+# More places than this where an overlap could begin mean repeating text; checking each would take quadratic time.
+_MAX_PLACES = 64
 # An overlap shorter than this share of the shortest other overlap is a coincidence.
 _MIN_RELATIVE_LENGTH = 0.6
 _EXCEPTIONS = 10  # one in this many overlaps may be shorter
@@ -53,9 +55,11 @@ def overlap_of(before: str, after: str) -> int:
     if len(start) < _MIN_OVERLAP:
         return 0
     at = before.find(start, max(0, len(before) - len(after)))
-    while at >= 0 and not after.startswith(before[at:]):
+    for _ in range(_MAX_PLACES):
+        if at < 0 or after.startswith(before[at:]):
+            break
         at = before.find(start, at + 1)
-    return len(before) - at if at >= 0 else 0
+    return len(before) - at if at >= 0 and after.startswith(before[at:]) else 0
 
 
 def successors(texts: Sequence[str], overlaps: Sequence[int]) -> dict[int, int]:

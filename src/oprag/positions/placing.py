@@ -28,6 +28,7 @@ __all__ = [
     "Undecided",
     "doubts",
     "group_by_source",
+    "order_of_found",
     "place",
     "report_sources",
     "undecided",
@@ -122,7 +123,7 @@ def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: P
     for name, indices in members.items():
         source = None if isinstance(name, int) else name
         group = [chunks[index] for index in indices]
-        order = orders[name] = _order(group, source, position_key)
+        order = orders[name] = order_of_found(group, source, position_key)
         for index, chunk, position, span in zip(indices, group, order.positions, order.spans, strict=True):
             placed[index] = changed(chunk, source=source, position=position, span=span)
         groups[name] = [placed[index] for index in indices]
@@ -134,8 +135,8 @@ def _is_plain(name: str) -> bool:
     return (name[:1].isalpha() or name[:1] == "/") and "t=" not in name and name not in PLACEHOLDERS
 
 
-def _order(group: Sequence[Chunk], source: str | None, position_key: PositionKey | None) -> SourceOrder:
-    """Return the order of the chunks of one source, as it was decided before, else from their metadata alone."""
+def order_of_found(group: Sequence[Chunk], source: str | None, position_key: PositionKey | None = None) -> SourceOrder:
+    """Return the order of retrieved chunks of a source, as it was decided before, else from their metadata alone."""
     if position_key is None:
         places = [chunk.place for chunk in group if chunk.place is not None]
         if len(places) == len(group) and len({(place.kind, place.field) for place in places if place.key}) <= 1:

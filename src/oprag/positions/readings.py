@@ -59,6 +59,7 @@ PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 _ATTRIBUTE = "span"
 _SPAN_PAGE = "span.page"
 _LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
+_SHOWN_PAGES = (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS)
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
@@ -449,11 +450,14 @@ def page_of(chunk: Chunk) -> str | int | None:
     metadata = with_usual_fields(chunk.metadata)
     if chunk.span is not None and chunk.span.page is not None:
         metadata = {**metadata, _SPAN_PAGE: chunk.span.page}
-    for field in (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS):
+    for field in _SHOWN_PAGES:
         if metadata.get(field) is not None:
             (key,) = label_keys([metadata[field]], any_label=field in _LABELS)
             if key is not None:
                 return _shown(metadata[field], key, field)
+    # The name of most sources is a whole field, without a page in it; skipping the call saves half of the time.
+    if chunk.source is not None and chunk.source == metadata.get("source"):
+        return None
     return source_parts(chunk.metadata).page
 
 

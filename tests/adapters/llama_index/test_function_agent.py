@@ -15,8 +15,8 @@ from llama_index.core.workflow import Context
 from pydantic import ValidationError
 
 from oprag import ContextOptions
+from oprag.agents.working_context import Layout
 from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, working_context_of
-from oprag.working_context import Layout
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
     NumberedRetriever,

@@ -11,10 +11,10 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import OptionError, arrange
+from oprag.agents.reading import StoredSources
 from oprag.llama_index.found import searched_by, store_of
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.options import ContextOptions
-from oprag.reading import StoredSources
 from tests.adapters.llama_index.conftest import HashedWords, prose
 
 

@@ -124,8 +124,24 @@ async def test_outlines():
         "2 sources:\n- book: 10 chunks, 40 tokens\n- other: 10 chunks, 40 tokens",
         "book: 10 chunks, 40 tokens\n- Begin: chunks 1 to 4, 16 tokens\n- End: chunks 5 to 10, 24 tokens",
     ]
-    assert outputs[1].raw_output == results[1]
+    assert outputs[1].raw_output == []
     assert len(await working_context_of(ctx)) == 0
+
+
+async def test_hits_are_read_in_order_and_numbered():
+    results, ctx, outputs = await after(
+        index_of([*parts(), *parts("other")]),
+        [{"query": "Part five of book"}],
+        [{"tool": "grep", "pattern": "PART f(ive|our)", "regex": True, "ignore_case": True}],
+        [{"tool": "grep", "pattern": "Part five", "source": "other"}],
+    )
+    assert results[1] == (
+        "[2] book\nPart four of book.\n\n[1] (already shown)\n\n[3] other\nPart four of other.\n\n"
+        "[4] Part five of other.\n\n(4 hits in 4 chunks: chunks 5, 6 of 10 of book; chunks 5, 6 of 10 of other)"
+    )
+    assert results[2] == "[4] (already shown)\n\n(1 hit in 1 chunk: chunk 6 of 10 of other)"
+    assert [node.metadata["oprag"]["number"] for node in outputs[1].raw_output] == [2, 1, 3, 4]
+    assert len(await working_context_of(ctx)) == 4
 
 
 async def test_the_budget_of_a_reading():
@@ -241,7 +257,7 @@ async def test_a_call_of_ones_own():
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
 def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
-    _, read_around, read_range, outline = tools_for(index_of(parts()))
+    _, read_around, read_range, outline, grep = tools_for(index_of(parts()))
 
     def called(tool: Any, *args: Any, **given: Any) -> ToolOutput:
         output = asyncio.run(tool.acall(*args, **given)) if is_async else tool(*args, **given)
@@ -256,8 +272,11 @@ def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
         assert [scored.text for scored in output.raw_output] == expected.split("\n\n")[:2]
     assert called(outline).content == "1 source:\n- book: 10 chunks, 50 tokens"
     assert called(outline, "book").content == called(outline, source="book").content
-    with pytest.raises(OptionError, match=r"pass ctx=Context\(agent\) to the search tool and to this one"):
+    with pytest.raises(OptionError, match="no passages are numbered yet: search first, in an agent with a working"):
         called(read_around, number=1)
+    hits = called(grep, "Part six")
+    assert hits.content == "book\nPart six of book.\n\n(1 hit in 1 chunk: chunk 7 of 10 of book)"
+    assert [scored.text for scored in hits.raw_output] == ["Part six of book."]
     with pytest.raises(OptionError, match="read_range takes source, start, end, got 4 arguments"):
         called(read_range, "book", 1, 2, 3)
     with pytest.raises(OptionError, match="end: Field required"):
@@ -268,7 +287,7 @@ def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
 def test_calls_with_one_context_have_one_numbering(is_async: bool):
     tools = tools_for(index_of(parts()))
     ctx: Context = Context(FunctionAgent(llm=ScriptedAgentLLM(turns=[]), tools=tools))
-    search, read_around, _, _ = (partial(tool.acall if is_async else tool.call, ctx=ctx) for tool in tools)
+    search, read_around, *_ = (partial(tool.acall if is_async else tool.call, ctx=ctx) for tool in tools)
     found, read = search(query="Part five"), partial(read_around, number=1, before=0, after=1)
     contents = [asyncio.run(each).content for each in (found, read())] if is_async else [found.content, read().content]
     assert contents[0] == "[1] book\nPart five of book."
@@ -287,6 +306,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (range_of("boook", 1, 2), "unknown source boook; did you mean book?"),
     (range_of("zzz [3]", 1, 2), "unknown source zzz [ 3 ]; the outline lists all sources"),
     ({"tool": "outline", "source": "x" * 100_000}, "unknown source xxx"),
+    ({"tool": "grep", "pattern": ""}, "the pattern is empty"),
+    ({"tool": "grep", "pattern": "(a", "regex": True}, "the regular expression is invalid: missing )"),
+    ({"tool": "grep", "pattern": "Part", "limit": True}, "limit: Input should be a valid integer"),
 ]
 
 
@@ -301,7 +323,7 @@ async def test_refusals_are_errors_that_the_model_reads(call: dict[str, Any], ex
 
 async def test_numbers_need_a_search():
     results, _, _ = await after(index_of(parts()), [around(1)])
-    assert results == ["no passages are numbered yet: search first"]
+    assert results[0].startswith("no passages are numbered yet: search first")
 
 
 async def test_numbers_may_be_given_as_text():
@@ -328,14 +350,19 @@ async def test_nothing_outside_of_the_filter_is_read(ours: bool):
     plain = tenants().as_retriever(similarity_top_k=1, filters=only("red"))
     searched: Any = OrderPreservingRetriever(retriever=plain) if ours else plain
     results, ctx, _ = await after(
-        searched, [{"tool": "outline"}], [range_of("book", 1, 10)], [range_of("blue-own", 1, 2)]
+        searched,
+        [{"tool": "outline"}],
+        [range_of("book", 1, 10)],
+        [range_of("blue-own", 1, 2)],
+        [{"tool": "grep", "pattern": "It is", "limit": 99}],
     )
     assert [line.split(":")[0] for line in results[0].splitlines()] == ["2 sources", "- book", "- red-own"]
     assert results[1].count("It is red.") == 10
     assert results[1].endswith("(Chunks 1 to 10 of 10 of book)")
     assert results[2] == "unknown source blue-own; did you mean red-own?"
-    assert "blue" not in "\n".join(results[:2])
-    assert len(await working_context_of(ctx)) == 10
+    assert "blue" not in "\n".join([*results[:2], results[3]])
+    assert "(20 hits in 20 chunks: " in results[3]
+    assert len(await working_context_of(ctx)) == 20
 
 
 async def test_a_passage_of_another_tenant_is_not_read_around():
@@ -353,9 +380,11 @@ async def test_the_documents_of_the_search_are_the_only_ones():
     for node in nodes:
         node.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=f"doc {node.metadata['file_name']}")
     retriever = index_of(nodes).as_retriever(doc_ids=["doc book"])
-    results, _, _ = await after(retriever, [{"tool": "outline"}], [range_of("other", 1, 2)])
+    grep = {"tool": "grep", "pattern": "other"}
+    results, _, _ = await after(retriever, [{"tool": "outline"}], [range_of("other", 1, 2)], [grep])
     assert [line.split(":")[0] for line in results[0].splitlines()] == ["1 source", "- book"]
     assert results[1].startswith("unknown source other")
+    assert results[2] == "(no hits in 10 chunks)"
 
 
 class OwnStore(SimpleVectorStore):
@@ -407,7 +436,8 @@ async def test_an_unknown_order_is_not_read():
 async def test_a_doubt_is_in_the_note():
     nodes = [TextNode(text=node.text, metadata={"file_name": "book"}) for node in parts()]
     results, ctx, _ = await after(index_of(nodes), SEARCH, [around(1, before=1, after=1)])
-    assert "the order is uncertain: it is the sequence in which the store received the chunks" in results[1]
+    doubt = "the order is uncertain: the chunks of a source are in the order in which they were added to the store"
+    assert doubt in results[1]
     assert (await working_context_of(ctx)).context().text == part("book", 6, 5, 4)
 
 
@@ -427,6 +457,7 @@ def test_the_model_is_told_of_the_arguments_alone():
         "book_read_around": ["number", "before", "after"],
         "book_read_range": ["source", "start", "end"],
         "book_outline": ["source"],
+        "book_grep": ["pattern", "source", "regex", "ignore_case", "limit"],
     }
 
 

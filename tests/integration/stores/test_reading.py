@@ -38,6 +38,7 @@ def state_after(kind: Kind, corpus: Corpus, places: Places, *, stamped: bool, **
         [("read_range", {"source": "book", "start": 11, "end": 14})],
         [("outline", {})],
         [("read_range", {"source": "own blue", "start": 1, "end": 1})],
+        [("grep", {"pattern": corpus.texts[12]})],
     ]
     with places(name) as place:
         documents = [
@@ -67,12 +68,15 @@ def state_after(kind: Kind, corpus: Corpus, places: Places, *, stamped: bool, **
 def check(state: Any, corpus: Corpus) -> None:
     """What was read is what NumPy and the list of texts say, in order, of one tenant."""
     messages = [message for message in state["messages"] if isinstance(message, ToolMessage)]
-    found, around, ranged, outline, refused = messages
+    found, around, ranged, outline, refused, hits = messages
     at = corpus.texts.index(found.artifact[0].page_content)
     wanted = range(max(0, at - 2), min(COUNT - 1, at + 3))
-    for message, numbers in ((around, wanted), (ranged, range(10, 14))):
+    assert [document.metadata["tenant"] for document in hits.artifact] == ["red"]
+    assert f"(1 hit in 1 chunk: chunk 13 of {COUNT - 1} of book" in hits.text
+    for message, numbers in ((around, wanted), (ranged, range(10, 14)), (hits, range(12, 13))):
         assert [document.page_content for document in message.artifact] == [corpus.texts[n] for n in numbers]
         assert {document.metadata["tenant"] for document in message.artifact} == {"red"}
+    for message, numbers in ((around, wanted), (ranged, range(10, 14))):
         assert f"(Chunks {numbers[0] + 1} to {numbers[-1] + 1} of {COUNT - 1} of book" in message.text
     assert around.text.count("[1]") >= 1
     assert found.text.removeprefix("[1] book\n") not in around.text

@@ -138,12 +138,40 @@ budgets = st.none() | st.integers(1, 400)
 counters = st.sampled_from([approximate_tokens, len, lambda text: len(text.split()), lambda text: len(text) ** 2 // 90])
 
 
+def check_repeats(texts: Iterable[str], working: WorkingContext) -> None:
+    """No number has text twice, and no text is repeated within a result or by chunks that have it only once."""
+    shown: list[int] = []
+    for text in texts:
+        assert set(words(text).values()) <= {1}
+        shown += labels(text)
+    assert len(set(shown)) == len(shown)
+    having = sum((words(working.chunk(number).text) for number in shown), Counter())
+    assert sum(map(words, texts), Counter()) <= having
+
+
 @given(searches())
-def test_no_text_is_shown_twice_and_none_is_lost(found):
+def test_no_chunk_is_shown_twice_and_no_text_is_lost(found):
     working = WorkingContext()
     deltas = added(working, found)
-    assert sum((words(delta.text) for delta in deltas), Counter()) == words_of(found)
-    check_pointers(delta.text for delta in deltas)
+    texts = [delta.text for delta in deltas]
+    assert set(words("".join(texts))) == set(words_of(found))
+    check_repeats(texts, working)
+    check_pointers(texts)
+
+
+@given(st.lists(st.lists(st.integers(0, 18), max_size=8, unique=True), min_size=1, max_size=5))
+def test_at_most_one_overlap_of_each_two_adjacent_chunks_is_repeated(found):
+    # As a splitter cuts: 4 words, of which the next chunk repeats one.
+    working = WorkingContext()
+    texts = [delta.text for delta in added(working, ([cut_by_a_splitter(number) for number in one] for one in found))]
+    every = {number for one in found for number in one}
+    adjacent = {number for number in every if number + 1 in every}
+    repeated = sum(map(words, texts), Counter()) - words_of([cut_by_a_splitter(number)] for number in every)
+    assert repeated <= Counter(SOURCES["alder"][3 * number + 3] for number in adjacent)
+
+
+def cut_by_a_splitter(number: int) -> Piece:
+    return piece("alder", "offset", 3 * number, 3 * number + 4, None)
 
 
 @given(searches(["page", "nothing", "store"]))
@@ -214,10 +242,11 @@ def test_any_selection_of_the_searches_is_whole_and_does_not_depend_on_later_one
     check_pointers(texts)
     for length in range(len(chosen)):
         assert working.layout(chosen[:length]) == texts[:length]
-    shown = sum(map(words, texts), Counter())
-    assert set(shown.values()) <= {1}
+    check_repeats(texts, working)
     if budget is None:
-        assert shown == words_of(one for name, one in zip(names, found, strict=True) if name in chosen)
+        assert set(words("".join(texts))) == set(
+            words_of(one for name, one in zip(names, found, strict=True) if name in chosen)
+        )
 
 
 @given(searches(), budgets, st.data())
@@ -227,18 +256,17 @@ def test_what_was_forgotten_is_shown_again_when_it_is_found_again(every, budget,
     deltas = dict(zip(map(str, range(1, 99)), added(working, found), strict=False))
     lost = {name for name in deltas if data.draw(st.booleans())}
     working.forget([*lost, "unknown"])
-    visible = {name: delta.text for name, delta in deltas.items() if name not in lost}
-    assert working.tokens == sum(deltas[name].tokens for name in visible)
-    numbered = {number for text in visible.values() for number in labels(text)}
-    before = sum(map(words, visible.values()), Counter())
+    texts = [delta.text for name, delta in deltas.items() if name not in lost]
+    assert working.tokens == sum(delta.tokens for name, delta in deltas.items() if name not in lost)
+    numbered = {number for text in texts for number in labels(text)}
     for one in [*found, *later]:
         delta = working.add(chunks(one))
-        assert (before & words(delta.text)) == Counter()
-        before += words(delta.text)
+        texts.append(delta.text)
+        check_repeats(texts, working)
         numbered.update(labels(delta.text))
         assert {int(number) for number in MARKER.findall(delta.text)} <= numbered
         if not delta.over_budget:
-            assert words_of([one]) <= before
+            assert set(words_of([one])) <= set(words("".join(texts)))
 
 
 @given(searches([*POSITIONED, "page", "nothing"]), st.sampled_from(["source", "rank", "edges"]), st.booleans())

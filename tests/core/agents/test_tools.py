@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from oprag.reading_inputs import AroundInput, RangeInput, refusal
+from oprag.agents.tools import READING_TOOLS, refusal, schema_of
 
+SCHEMAS = {tool.name: schema_of(tool) for tool in READING_TOOLS}
 AROUND: dict[str, Any] = {"number": 1}
 RANGE: dict[str, Any] = {"source": "a.txt", "start": 1, "end": 2}
 NUMBERS: list[tuple[type[BaseModel], dict[str, Any], str]] = [
-    *((AroundInput, AROUND, name) for name in ("number", "before", "after")),
-    *((RangeInput, RANGE, name) for name in ("start", "end")),
+    *((SCHEMAS["read_around"], AROUND, name) for name in ("number", "before", "after")),
+    *((SCHEMAS["read_range"], RANGE, name) for name in ("start", "end")),
 ]
 
 

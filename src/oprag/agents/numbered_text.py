@@ -1,0 +1,263 @@
+"""Text for a model: chunks under their numbers, and pointers to the numbers whose text the model already sees."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from oprag.assembly.render import header_of
+from oprag.assembly.stitch import STRIPPED, Passage, added_texts, each_alone, place_in_source
+from oprag.chunk import Chunk, counted
+from oprag.masking import shown
+from oprag.methods.answer import without_markers
+from oprag.options import ContextOptions
+from oprag.positions.readings import is_exact, page_of
+from oprag.text_table import one_line, printable, shortened
+from oprag.tokens import count
+
+__all__ = [
+    "NOTHING",
+    "VisibleText",
+    "Written",
+    "clean_note",
+    "head_of",
+    "joined",
+    "omitted",
+    "passage_of",
+    "pointer",
+    "write",
+    "write_result",
+]
+
+BETWEEN = "\n\n"
+NOTHING = "Nothing was found."
+_SHOWN = "(already shown)"
+_MAX_LABEL_LENGTH = 200  # characters
+_MAX_NOTE_LENGTH = 500  # characters
+
+
+class VisibleText:
+    """The text that a model sees."""
+
+    def __init__(self) -> None:
+        # For each number with visible text, the number that has it: usually itself.
+        self._shown_by: dict[int, int] = {}
+        # The visible chunks of each source and page, as (start, end, number, text), without those inside others: sorted
+        # by start, they are sorted by end as well.
+        self._outer: dict[Any, list[Any]] = {}
+
+    def copy(self) -> "VisibleText":
+        """A copy that can be changed independently."""
+        copy = VisibleText()
+        copy._shown_by = self._shown_by.copy()
+        copy._outer = {frame: chunks.copy() for frame, chunks in self._outer.items()}
+        return copy
+
+    def showing(self, number: int, chunk: Chunk) -> int:
+        """The number that has the text of a chunk, possibly inside a longer text; 0 if it is not visible."""
+        if by := self._shown_by.get(number):
+            return by
+        place = chunk.span
+        outer = None if place is None else self._outer.get((chunk.source, place.page))
+        if place is None or not outer:
+            return 0
+        # Of the chunks that start before it, the last one ends last.
+        start, end, by, text = outer[max(0, bisect_left(outer, (place.start + 1,)) - 1)]
+        inside = start <= place.start and place.end <= end and text.startswith(chunk.text, place.start - start)
+        return by if inside else 0
+
+    def show(self, found: Mapping[int, Chunk], shown: Iterable[int], within: Iterable[tuple[int, int]]) -> None:
+        """Add the chunks among `found` that are shown, and numbers whose text is within that of others."""
+        self._shown_by.update(within)
+        for number in shown:
+            self._shown_by[number] = number
+            chunk = found[number]
+            if chunk.span is None or chunk.source is None or not is_exact(chunk, chunk.span):
+                continue
+            start, end, page = chunk.span
+            outer = self._outer.setdefault((chunk.source, page), [])
+            at = bisect_left(outer, (start + 1,))
+            if at and outer[at - 1][1] >= end:
+                continue
+            first = at - 1 if at and outer[at - 1][0] == start else at
+            while at < len(outer) and outer[at][1] <= end:
+                at += 1
+            outer[first:at] = [(start, end, number, chunk.text)]
+
+
+class Written(NamedTuple):
+    """The text of chunks.
+
+    Attributes:
+        text: The text.
+        shown: The numbers that have text in it, in order.
+        within: Numbers whose text is a part of other text in it, with the number of that text.
+        over_budget: The numbers that do not fit the token budget, the best ranked first.
+        tokens: Number of tokens in the text; 0 if they were not counted.
+    """
+
+    text: str
+    shown: list[int]
+    within: list[tuple[int, int]]
+    over_budget: Sequence[int] = ()
+    tokens: int = 0
+
+
+def write_result(
+    found: Mapping[int, Chunk],
+    head: Callable[[int, Chunk], str],
+    visible: VisibleText,
+    options: ContextOptions,
+    *,
+    room: int | None,
+    note: str,
+) -> Written:
+    """Write the result of a search.
+
+    Args:
+        found: The chunks with their places and their ranks in the search, by number, in the order of the text.
+        head: As for `write`.
+        visible: The text that the model sees.
+        options: The options, with the counter of tokens.
+        room: Maximum number of tokens; a result with only pointers and notes may have a few more.
+        note: A line about the chunks.
+    """
+
+    def text_of(numbers: Iterable[int]) -> Written:
+        return write([(number, found[number]) for number in numbers], visible, head)
+
+    def counted_tokens(written: Written, text: str, over_budget: Sequence[int] = ()) -> Written:
+        return written._replace(text=text, over_budget=over_budget, tokens=count(text, options.count_tokens))
+
+    written = text_of(found)
+    result = counted_tokens(written, joined(written.text or NOTHING, note))
+    if room is None or result.tokens <= room or not result.shown:
+        return result
+    new = sorted([*result.shown, *dict(result.within)], key=lambda number: found[number].rank)
+    kept: list[int] = []
+    left = room
+    for number in new:
+        if (charge := count(text_of([number]).text, options.count_tokens)) <= left:
+            left -= charge
+            kept.append(number)
+    if len(kept) == len(new):
+        kept.pop()
+    while True:
+        over_budget = dict.fromkeys(number for number in new if number not in set(kept))
+        written = text_of(number for number in found if number not in over_budget)
+        # Without the note, which describes all chunks.
+        result = counted_tokens(written, joined(written.text, omitted(len(over_budget))), list(over_budget))
+        if result.tokens <= room or not kept:
+            return result
+        # Dropping chunks one by one would take quadratic time if their separate counts are far too low.
+        del kept[-max(1, int(len(kept) * (1 - room / result.tokens) / 2)) :]
+
+
+def write(
+    found: Sequence[tuple[int, Chunk]],
+    visible: VisibleText,
+    head: Callable[[int, Chunk], str],
+    *,
+    pointers: bool = True,
+) -> Written:
+    """Write chunks under their numbers, in the given order; texts that touch or overlap are joined.
+
+    Args:
+        found: The number of each chunk, and the chunk with its place.
+        visible: The text that the model sees, which is not written again.
+        head: Returns the text after the number of a chunk, such as its source; written where it changes.
+        pointers: Whether to write pointers to visible text.
+    """
+    showing = {number: visible.showing(number, chunk) for number, chunk in found}
+    new = [(number, chunk) for number, chunk in found if not (showing[number] or _is_blank(chunk.text))]
+    texts: dict[int, str] = {}
+    within: list[tuple[int, int]] = []
+    last = 0
+    for (number, _), text in zip(new, added_texts(chunk for _, chunk in new), strict=True):
+        if not _is_blank(text):
+            texts[number] = text
+            last = number
+        else:
+            # The passage ends with the last chunk that added text to it.
+            showing[number] = last
+            within.append((number, last))
+    written: list[str] = []
+    waiting: dict[int, None] = {}
+    before: Chunk | None = None
+    last_head = ""
+    for number, chunk in found:
+        if number not in texts:
+            if pointers and showing[number]:
+                waiting[showing[number]] = None
+            continue
+        if waiting:
+            written += [BETWEEN, pointer(waiting)]
+            waiting, before = {}, None
+        own_head = head(number, chunk)
+        written += [
+            "\n" if before is not None and _goes_on(before, chunk) else BETWEEN,
+            # Together, because a marker could start in the head and end in the text.
+            f"[{number}] ",
+            without_markers(texts[number] if own_head in {"", last_head} else f"{own_head}\n{texts[number]}"),
+        ]
+        before, last_head = chunk, own_head
+    if waiting:
+        written += [BETWEEN, pointer(waiting)]
+    return Written("".join(written[1:]), list(texts), within)
+
+
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _goes_on(first: Chunk, second: Chunk) -> bool:
+    """Whether a chunk follows another directly, ignoring whitespace that a splitter strips."""
+    place, its = place_in_source(first), place_in_source(second)
+    if place is None or its is None or (first.source, place.page) != (second.source, its.page):
+        return False
+    return place.start <= its.start <= place.end + STRIPPED
+
+
+def pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:
+    """A line that points to text elsewhere, such as "[3] (already shown)"."""
+    return f"{', '.join(f'[{number}]' for number in numbers)} {where}"
+
+
+def omitted(number: int) -> str:
+    """A line about chunks that do not fit the token budget."""
+    return f"({counted(number, 'passage')} omitted: token budget exhausted)"
+
+
+def joined(*texts: str) -> str:
+    """The parts of a result that are not empty, with blank lines between them."""
+    return BETWEEN.join(filter(None, texts))
+
+
+def clean_note(note: str) -> str:
+    """Put a note on one line, in parentheses, without citation markers."""
+    note = printable(one_line(without_markers(note[: 2 * _MAX_NOTE_LENGTH])))
+    return shortened(note if note.startswith("(") or not note else f"({note})", _MAX_NOTE_LENGTH)
+
+
+def head_of(options: ContextOptions, number: int, chunk: Chunk) -> str:
+    """The text after the number of a chunk, on one line: its source and page, or the header of the options."""
+    if options.header is None:
+        page = page_of(chunk)
+        return _source_and_page(chunk.source or "", "" if page is None else str(page))
+    return _one_label(header_of(passage_of(chunk), options.header, number))
+
+
+def passage_of(chunk: Chunk) -> Passage:
+    """The passage of one chunk."""
+    (passage,) = each_alone([chunk])
+    return passage
+
+
+@lru_cache(maxsize=256)
+def _source_and_page(source: str, page: str) -> str:
+    label = f", page {shown(page, _MAX_LABEL_LENGTH)}" if page else ""
+    return _one_label(shown(source, _MAX_LABEL_LENGTH) + label)
+
+
+def _one_label(text: str) -> str:
+    return shortened(printable(one_line(text[: 2 * _MAX_LABEL_LENGTH])), _MAX_LABEL_LENGTH)

@@ -1,0 +1,192 @@
+"""The tools of an agent: their names, descriptions, arguments and functions, which each framework converts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
+from pydantic_core import PydanticCustomError
+
+from oprag.agents.reading import Reading, StoredSources
+from oprag.agents.working_context import WorkingContext
+from oprag.errors import OptionError, RetrievalWarning
+from oprag.masking import describe
+from oprag.warn import warn
+
+__all__ = [
+    "DEFAULT_K",
+    "NOTHING",
+    "READING_TOOLS",
+    "SEARCH",
+    "AgentTool",
+    "Argument",
+    "ReadingTool",
+    "check_tool_name",
+    "refusal",
+    "refuse_options",
+    "schema_of",
+    "warn_if_unreadable",
+]
+
+DEFAULT_K = 16
+"""The number of chunks that a search returns by default."""
+NOTHING = "Nothing was found."
+"""The result of a search without results."""
+
+
+class Argument(NamedTuple):
+    """An argument of a tool.
+
+    Attributes:
+        type: `str`, `int` or `bool`.
+        description: Its description for the model.
+        default: Its default value; `...` if it is required.
+        optional: Whether it may be None.
+    """
+
+    type: type
+    description: str
+    default: Any = ...
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class AgentTool:
+    """A tool of an agent.
+
+    Attributes:
+        name: Its name.
+        description: Its description for the model.
+        arguments: Its arguments, by name.
+    """
+
+    name: str
+    description: str
+    arguments: Mapping[str, Argument]
+
+
+@dataclass(frozen=True)
+class ReadingTool(AgentTool):
+    """A tool that reads the sources of a store.
+
+    Attributes:
+        read: Returns the result, given the sources, the working context of the agent and the arguments.
+        numbered: Whether `read` uses the working context; None is passed if there is none.
+    """
+
+    read: Callable[..., Reading]
+    numbered: bool = False
+
+
+def _around(sources: StoredSources, working: WorkingContext | None, number: int, **sizes: int) -> Reading:
+    if not working:
+        raise OptionError(
+            "no passages are numbered yet: search first, in an agent with a working context; or read a range of "
+            "chunks, which needs no number",
+            number,
+        )
+    return sources.around(working.chunk(number), **sizes)
+
+
+SEARCH = AgentTool(
+    "search",
+    "Search the documents. Returns passages in the order of their source. Where passages have numbers, such as [1], "
+    "cite them by these; a number without text refers to a passage of an earlier search.",
+    {"query": Argument(str, "What to search for, as a question or in keywords.")},
+)
+READING_TOOLS = (
+    ReadingTool(
+        "read_around",
+        "Read what is before and after a passage that was found, in the order of the document. Give the number of the "
+        "passage: 3 for [3].",
+        {
+            "number": Argument(int, "The number of a passage, such as 3 for [3]."),
+            "before": Argument(int, "Number of chunks to read before it.", 2),
+            "after": Argument(int, "Number of chunks to read after it.", 2),
+        },
+        _around,
+        numbered=True,
+    ),
+    ReadingTool(
+        "read_range",
+        "Read chunks of a source in the order of the document, by their numbers from 1. The outline tells how many "
+        "there are.",
+        {
+            "source": Argument(str, "The name of the source, as it is beside its passages."),
+            "start": Argument(int, "The number of the first chunk, from 1."),
+            "end": Argument(int, "The number of the last chunk."),
+        },
+        lambda sources, _, **arguments: sources.range(**arguments),
+    ),
+    ReadingTool(
+        "outline",
+        "The headings, pages or parts of a source, with the numbers of their chunks and their sizes in tokens. Without "
+        "a source: a list of all sources.",
+        {"source": Argument(str, "The name of a source; all sources are listed without one.", None, optional=True)},
+        lambda sources, _, source: Reading([], sources.outline(source), ""),
+    ),
+    ReadingTool(
+        "grep",
+        "Find exact words or a regular expression in a source, or in all sources, and read the passages that contain "
+        "them, in the order of the document. Use it for names, numbers and terms; use the search for questions.",
+        {
+            "pattern": Argument(str, "The text to find, or a regular expression as in Python."),
+            "source": Argument(str, "The name of a source; all sources are searched without one.", None, optional=True),
+            "regex": Argument(bool, "Whether the pattern is a regular expression.", default=False),
+            "ignore_case": Argument(bool, "Whether upper and lower case are equal.", default=False),
+            "limit": Argument(int, "Maximum number of chunks to read.", 20),
+        },
+        lambda sources, _, **arguments: sources.grep(**arguments),
+    ),
+)
+
+
+def _not_a_boolean(value: Any) -> Any:
+    """Reject true and false, which pydantic converts to 1 and 0."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+def schema_of(tool: AgentTool) -> type[BaseModel]:
+    """The arguments of a tool as a pydantic model."""
+    fields: dict[str, Any] = {}
+    for name, one in tool.arguments.items():
+        kind: Any = Annotated[int, BeforeValidator(_not_a_boolean)] if one.type is int else one.type
+        fields[name] = (kind | None if one.optional else kind, Field(one.default, description=one.description))
+    return create_model(tool.name, **fields)
+
+
+def check_tool_name(option: str, value: Any, minimum: int = 1) -> None:
+    """Reject names of tools that model providers do not accept."""
+    if not isinstance(value, str) or not re.fullmatch(rf"[A-Za-z0-9_-]{{{minimum},48}}", value):
+        raise OptionError(
+            f"{option} must have {minimum} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
+        )
+
+
+def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:
+    """Reject options beside a retriever of oprag."""
+    if options:
+        raise OptionError(
+            f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} there",
+            retriever,
+        )
+
+
+def refusal(error: ValidationError) -> str:
+    """The names and faults of invalid arguments, without their values."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+
+
+def warn_if_unreadable(sources: StoredSources) -> None:
+    """Warn if the store cannot list its chunks under the filter of the search."""
+    if not sources.readable():
+        warn(
+            "the reading tools will refuse every call: the store cannot list its chunks under the filter of the search",
+            RetrievalWarning,
+            cause="reading tools without a store that lists chunks",
+        )

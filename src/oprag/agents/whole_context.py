@@ -1,0 +1,128 @@
+"""One context of everything that was gathered, and its text with numbers."""
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from oprag.agents.memory import Memory
+from oprag.agents.numbered_text import NOTHING, VisibleText, Written, head_of, joined, omitted, write
+from oprag.chunk import Chunk, changed
+from oprag.context import Context, ContextInputs, assemble
+from oprag.errors import BudgetError
+from oprag.options import ContextOptions, as_context_options
+from oprag.positions.placing import Placed, order_of_found, report_sources
+from oprag.positions.source_order import SourceOrder
+from oprag.tokens import count
+
+__all__ = ["combined", "write_combined"]
+
+_ALL = "Everything that was found so far:"
+_ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
+
+
+class _Source(NamedTuple):
+    """What was derived from chunks of one source.
+
+    Attributes:
+        chunks: The chunks.
+        order: Their order.
+        texts: The text of numbers of the source in the compact layout.
+    """
+
+    chunks: list[Chunk]
+    order: SourceOrder
+    texts: dict[tuple[int, ...], Written]
+
+
+def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
+    """Write these numbers as one context within the token budget.
+
+    Args:
+        memory: What was gathered.
+        options: The options of the context.
+        found: The numbers.
+        note: A line after the text.
+    """
+    allowed = budget = options.token_budget
+    title = _ALL_IN_ORDER if options.order == "source" else _ALL
+    while True:
+        tokens = 0
+        numbers: list[int] = []
+        parts: list[Written] = []
+        if allowed is None or allowed > 0:
+            with suppress(BudgetError):
+                context, numbers, sources = _combined(memory, options, {"token_budget": allowed}, found)
+                parts = _parts(context, numbers, sources, options)
+                tokens = 0 if allowed is None else context.tokens
+        rest = omitted(len(found) - len(numbers)) if len(numbers) < len(found) else ""
+        texts = [part.text for part in parts]
+        text = joined(title, *texts, rest, note) if numbers else joined(rest or NOTHING, note)
+        excess = 0 if budget is None or not numbers else count(text, options.count_tokens) - budget
+        if excess <= 0:
+            shown = [number for part in parts for number in part.shown]
+            return Written(text, shown, [pair for part in parts for pair in part.within])
+        # Numbers and labels take tokens, too.
+        allowed = tokens - excess
+
+
+def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -> Context:
+    """Build one context of all gathered chunks, with changed options."""
+    context, _, _ = _combined(memory, options, changes, range(1, len(memory.chunks) + 1))
+    return context
+
+
+def _parts(
+    context: Context, numbers: Sequence[int], sources: dict[Any, _Source], options: ContextOptions
+) -> list[Written]:
+    """The text of the chunks of each source in a context."""
+    parts: list[Written] = []
+    for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: pair[1].source):
+        pairs = list(group)
+        # A header may contain ranks, which change.
+        known = sources[source].texts if options.header is None and source in sources else {}
+        key = tuple(number for number, _ in pairs)
+        if key not in known:
+            known[key] = write(pairs, VisibleText(), partial(head_of, options), pointers=False)
+        parts.append(known[key])
+    return parts
+
+
+def _combined(
+    memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Iterable[int]
+) -> tuple[Context, list[int], dict[Any, _Source]]:
+    """The context of these numbers; the number of each kept chunk, and the sources."""
+    numbers = sorted(found)
+    by_rank = sorted(numbers, key=lambda number: memory.ranks[number - 1])
+    ranks = {number: rank for rank, number in enumerate(by_rank)}
+    members: dict[Any, list[int]] = {}
+    for number in numbers:
+        source = memory.chunks[number - 1].source
+        members.setdefault(number if source is None else source, []).append(number)
+    sources = {source: _source(memory, source, its) for source, its in members.items()}
+    placed: dict[int, Chunk] = {}
+    for source, its in members.items():
+        order = sources[source].order
+        for number, chunk, position, span in zip(its, order.chunks, order.positions, order.spans, strict=True):
+            placed[number] = changed(chunk, rank=ranks[number], position=position, span=span)
+    chunks = [placed[number] for number in by_rank]
+    groups = {source: [placed[number] for number in its] for source, its in members.items()}
+    orders = {source: sources[source].order._replace(chunks=group) for source, group in groups.items()}
+    options = as_context_options(replace(options, source_key=None, position_key=None), changes)
+    inputs = ContextInputs(chunks)
+    if options.source_key is None and options.position_key is None:
+        inputs.place(options, Placed(chunks, report_sources(chunks), groups, orders))
+    context = assemble(inputs, options)
+    return context, [by_rank[chunk.rank] for chunk in context.kept], sources
+
+
+def _source(memory: Memory, source: str | int, numbers: Sequence[int]) -> _Source:
+    """What is derived from these chunks of a source."""
+    known = memory.sources.get(source)
+    chunks = [memory.chunks[number - 1] for number in numbers]
+    if known is None or known.chunks != chunks:
+        name = source if isinstance(source, str) else None
+        known = memory.sources[source] = _Source(chunks, order_of_found(chunks, name), {})
+    return known
