@@ -125,7 +125,7 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         return request.override(messages=messages)
 
     def _warn_about_tools(self, tools: Sequence[Any]) -> None:
-        """Warn about search tools that are missing, or return text without documents."""
+        """Warn about search tools that are missing."""
         names = {str(getattr(tool, "name", "")) for tool in tools}
         for name in (self._search_tools or frozenset()) - names:
             warn(
@@ -133,15 +133,3 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
                 RetrievalWarning,
                 cause=f"the search tool {name!r} is missing",
             )
-        for tool in tools:
-            # Built-in tools of a provider are dictionaries.
-            if getattr(tool, "response_format", None) != "content":
-                continue
-            made_by = getattr(getattr(tool, "func", None), "__qualname__", "")
-            if made_by.startswith("create_retriever_tool.") or tool.name in (self._search_tools or ()):
-                warn(
-                    f"the results of the tool {tool.name!r} are not gathered, because it returns only text; create it "
-                    'with response_format="content_and_artifact", or with oprag.langchain.create_search_tool',
-                    RetrievalWarning,
-                    cause="a retriever tool without documents",
-                )

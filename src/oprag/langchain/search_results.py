@@ -13,6 +13,7 @@ from oprag.chunk import Chunk, changed
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.documents import chunks_of
+from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
 from oprag.markers import without_markers
 from oprag.masking import describe
 from oprag.options import ContextOptions
@@ -68,9 +69,12 @@ def gather_search_results(
     `OrderPreservingMiddleware` calls it. To set options, use
     `functools.partial(gather_search_results, token_budget=16_000)`.
 
-    A search result is a tool message whose artifact is a list of documents and whose text contains the texts of these
-    documents. Its text is replaced with the texts of the documents, with their sources and pages; any other text of the
-    tool is dropped. Other messages are not changed, such as results that a middleware redacted.
+    A search result is a tool message with a list of documents, whose text contains the texts of these documents: in its
+    artifact (LangChain's documents, LlamaIndex's nodes, or the `structured_content` of an MCP tool), or as JSON in its
+    text. Its text is replaced with the texts of the documents, with their sources and pages; any other text of the tool
+    is dropped. Other messages are not changed, such as results that a middleware redacted. The documents of a long
+    result that Deep Agents moved to a file are gathered, too, but its message stays as it is. A result that looks like
+    one of a search, but cannot be read, causes a warning.
 
     Args:
         state: The state of the graph, with its messages.
@@ -180,26 +184,22 @@ def _name(message: BaseMessage) -> str:
     return message.id or str(getattr(message, "tool_call_id", ""))
 
 
-def _documents(message: ToolMessage) -> list[Document]:
-    """The documents that a tool returned; empty if the message is not a search result."""
-    artifact = message.artifact
-    if message.status == "error" or not isinstance(artifact, list | tuple):
-        return []
-    documents = [document for value in artifact if (document := _document(value)) is not None]
-    return documents if len(documents) == len(artifact) else []
-
-
 def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozenset[str] | None) -> list[Document]:
     """The documents of a search result; empty for other messages, with a warning where that may be unexpected."""
-    documents = _documents(message)
-    expected = documents if tools is None else message.name in tools
-    if message.status == "error" or not expected:
+    if message.status == "error" or (tools is not None and message.name not in tools):
+        return []
+    documents, form = documents_in(message), None
+    if not documents and tools is None and (form := unreadable_form(message)) is None:
         return []
     if not documents:
-        problem = "the artifact of the tool is not a list of documents"
+        form = form or unreadable_form(message) or "a result without documents"
+        problem = (
+            f"they are {form}; use oprag.langchain.create_search_tool, or create the tool with "
+            'response_format="content_and_artifact" and return the list of documents as its artifact'
+        )
     elif not isinstance(message.content, str) and any(_is_not_text(block) for block in message.content):
         problem = "the result contains something other than text, such as an image"
-    elif tools is not None or _shows(message, before, documents):
+    elif tools is not None or is_saved_elsewhere(message) or _shows(message, before, documents):
         return documents
     else:
         problem = (
@@ -218,7 +218,7 @@ def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Seque
     """Whether the message, together with the messages that it points to, contains the texts of the documents."""
     content = str(message.text)
     texts = [document.page_content.strip() for document in documents]
-    if all(text in content for text in texts):
+    if all(any(form in content for form in text_forms(text)) for text in texts):
         return True
     if not all(map(_has_number, documents)):
         return False
@@ -254,23 +254,9 @@ def _is_unchanged(message: ToolMessage, working: WorkingContext) -> bool:
 
 
 def _is_cleared(message: ToolMessage) -> bool:
-    """Whether `ContextEditingMiddleware` replaced the text with a placeholder."""
+    """Whether another middleware replaced the text, by a placeholder or by where it was saved."""
     editing = message.response_metadata.get("context_editing")
-    return isinstance(editing, Mapping) and bool(editing.get("cleared"))
-
-
-def _document(value: Any) -> Document | None:
-    """A document, or one that a server serialized as plain values; None for anything else."""
-    if isinstance(value, Document):
-        return value
-    if not isinstance(value, Mapping) or not isinstance(value.get("page_content"), str):
-        return None
-    metadata, identity = value.get("metadata"), value.get("id")
-    return Document(
-        value["page_content"],
-        metadata=metadata if isinstance(metadata, dict) else {},
-        id=identity if isinstance(identity, str) else None,
-    )
+    return is_saved_elsewhere(message) or (isinstance(editing, Mapping) and bool(editing.get("cleared")))
 
 
 def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext) -> ToolMessage:
@@ -288,6 +274,10 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
             ]
     delta = working.add(chunks, search=_name(message), note=note)
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
+    if is_saved_elsewhere(message):
+        # The model does not see the text; it would be long.
+        working.forget([_name(message)])
+        return message.model_copy(update={"artifact": numbered})
     return message.model_copy(update={"content": delta.text, "artifact": numbered})
 
 

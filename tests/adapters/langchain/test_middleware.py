@@ -28,7 +28,6 @@ from oprag.langchain import (
     create_search_tool,
     working_context_of,
 )
-from oprag.warn import forget
 from tests.adapters.langchain.agents import (
     PARTS,
     ScriptedModel,
@@ -585,21 +584,6 @@ def test_a_tool_of_text_alone_is_warned_about():
     with pytest.warns(RetrievalWarning, match="'search' are not gathered.*content_and_artifact") as caught:
         agent.invoke(asked())
     assert [warning.filename for warning in caught] == [__file__]
-
-    @tool("named")
-    def named(query: str) -> str:
-        """Search."""
-        return "text"
-
-    @tool("other")
-    def other(query: str) -> str:
-        """Do something else."""
-        return "text"
-
-    forget()
-    agent = agent_of(model, [named, other], middleware=[OrderPreservingMiddleware(search_tools=["named"])])
-    with pytest.warns(RetrievalWarning, match="'named'"):
-        agent.invoke(asked())
 
 
 def test_a_search_tool_that_the_agent_does_not_have_is_reported():

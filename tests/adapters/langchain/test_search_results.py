@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
 from oprag import DataError, OptionError, RetrievalWarning, WorkingContext
@@ -122,19 +123,86 @@ def test_given_messages_and_documents_are_not_changed():
     "changes",
     [
         {"status": "error"},
-        {"artifact": None},
         {"artifact": []},
         {"artifact": "documents"},
-        {"artifact": {"documents": found("7")}},
+        {"artifact": {"documents": found("7"), "others": found("8")}},
         {"artifact": [*found("7"), None]},
-        {"artifact": [{"text": "Part"}]},
         {"artifact": [{"page_content": 5}]},
+        {"artifact": None, "name": "research"},
+        {"artifact": None, "name": "ls", "content": "/a/b.md"},
         {"artifact": [["Part"]]},
     ],
     ids=str,
 )
 def test_what_is_not_a_list_of_documents_is_left_alone(changes: Any):
     assert gather_search_results({"messages": [result("7", 1, **changes)]}) == {}
+
+
+class FoundNode(NodeWithScore):
+    """A node of a package that extends LlamaIndex."""
+
+
+TEXT = 'Part 7 of "voyage.txt".\nIt is größer.'
+PLAIN = {"page_content": TEXT, "metadata": {"source": "book", "start_index": 7}}
+FORMS: dict[str, dict[str, Any]] = {
+    "documents with scores": {"content": TEXT, "artifact": [(Document(TEXT), 0.5)]},
+    "nodes": {
+        "content": TEXT,
+        "artifact": [FoundNode(node=TextNode(text=TEXT, metadata={"source": "book"}), score=0.5)],
+    },
+    "plain nodes": {"content": TEXT, "artifact": [{"text": TEXT, "metadata": {"source": "book"}, "id_": "1"}]},
+    "structured content": {"content": TEXT, "artifact": {"structured_content": {"result": [PLAIN]}}},
+    "structured content beside JSON": {
+        "content": [{"type": "text", "text": json.dumps(PLAIN)}],
+        "artifact": {"structured_content": {"result": [PLAIN]}},
+    },
+    "JSON": {"content": json.dumps([PLAIN], ensure_ascii=False), "artifact": None},
+    "JSON in a mapping": {"content": json.dumps({"query": "7", "documents": [PLAIN]}), "artifact": None},
+    "JSON in blocks": {"content": [{"type": "text", "text": json.dumps(PLAIN)}], "artifact": None},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
+def test_documents_of_any_form_are_gathered(form: str):
+    state = gathered(result("7", 1, **FORMS[form]))
+    assert state["messages"][0].content.endswith(TEXT)
+    (chunk,) = working_context_of(state).context().kept
+    assert chunk.text == TEXT
+
+
+def test_a_long_result_that_was_moved_to_a_file_is_gathered_and_stays_there():
+    saved = "Tool result too large, the result of this tool call c1 was saved in the filesystem at this path: /large/c1"
+    first = result("7", 1, content=f"{saved}\n\nHere is a preview of the result:\n1\tPart 7")
+    state = gathered(first)
+    assert state["messages"][0].content == first.content
+    assert [chunk.text for chunk in working_context_of(state).context().kept] == ["Part 7 of voyage.txt."]
+    # Its text was not shown, so the next search shows it.
+    both = {**state, "messages": [*state["messages"], result("7", 2)]}
+    update = gather_search_results(both)
+    assert "Part 7 of voyage.txt." in update["messages"][0].content
+    laid_out = lay_out_messages([*state["messages"], *update["messages"]], working_context_of({**both, **update}))
+    assert [message.content for message in laid_out] == [first.content, update["messages"][0].content]
+
+
+UNREADABLE = [
+    ({"artifact": None}, "text without documents"),
+    ({"artifact": [{"text": "Part"}]}, "a list of dict that are not documents"),
+    ({"artifact": [("Part", 0.5)]}, "a list of tuple that are not documents"),
+    (
+        {"artifact": None, "name": "recall", "content": "/retrieved/ab/chunk_1.md\n/retrieved/ab/chunk_2.md"},
+        "paths of files",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "form"), UNREADABLE)
+def test_what_looks_like_a_search_and_cannot_be_read_is_told_once(changes: Any, form: str):
+    name = changes.get("name", "search")
+    state = {"messages": [result("7", number, **changes) for number in (1, 2)]}
+    with pytest.warns(RetrievalWarning, match=f"tool '{name}' are not gathered: they are {form}; use ") as caught:
+        assert gather_search_results(state) == {}
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(
@@ -319,11 +387,10 @@ def test_a_history_without_its_state_is_gathered_again():
             ToolMessage([{"type": "text", "text": "Part"}, {"type": "image", "url": "x"}], artifact=found("7"), **CALL),
             "something other than text, such as an image",
         ),
-        (ToolMessage("Part 7 of voyage.txt.", artifact=[(found("7")[0], 0.5)], **CALL), "not a list of documents"),
-        (ToolMessage("Part 7 of voyage.txt.", artifact={"documents": found("7")}, **CALL), "not a list of documents"),
-        (ToolMessage("Part 7 of voyage.txt.", **CALL), "not a list of documents"),
+        (ToolMessage("Part 7 of voyage.txt.", artifact=5, **CALL), "a result without documents"),
+        (ToolMessage("Part 7 of voyage.txt.", **CALL), "text without documents"),
     ],
-    ids=["image", "scores", "mapping", "text alone"],
+    ids=["image", "number", "text alone"],
 )
 def test_a_named_tool_whose_results_cannot_be_read_is_reported(message: ToolMessage, warning: str):
     with pytest.warns(RetrievalWarning, match=f"the tool 'search' are not gathered: .*{warning}"):
