@@ -125,6 +125,7 @@ except ImportError as error:
         ("langchain_core", "import oprag.langchain", "oprag.langchain", "langchain"),
         ("llama_index", "import oprag.llama_index", "oprag.llama_index", "llama-index"),
         ("llama_index.core", "import oprag.llama_index", "oprag.llama_index", "llama-index"),
+        ("mcp", "import oprag.mcp", "oprag.mcp", "mcp"),
         ("wordllama", "from oprag import LocalEmbedder; LocalEmbedder()", "The local embedder", "local"),
         ("tokenizers", "from oprag import LocalEmbedder; LocalEmbedder()", "The local embedder", "local"),
     ],

@@ -18,6 +18,7 @@ MODULES = [
     "oprag.compare",
     "oprag.langchain",
     "oprag.llama_index",
+    "oprag.mcp",
     "oprag.methods",
     "oprag.profile",
     "oprag.stores",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
 from oprag.agents.reading import Reading, StoredSources
-from oprag.agents.working_context import WorkingContext
+from oprag.agents.working_context import SEARCH_OPTIONS, WorkingContext
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.masking import describe
+from oprag.options import ContextOptions
 from oprag.warn import warn
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Argument",
     "ReadingTool",
     "check_tool_name",
+    "gathering_options",
     "refusal",
     "refuse_options",
     "schema_of",
@@ -175,6 +177,12 @@ def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:
             f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} there",
             retriever,
         )
+
+
+def gathering_options(of_search: ContextOptions) -> ContextOptions:
+    """The options of a working context for what a retriever with these options finds."""
+    default = ContextOptions()
+    return replace(of_search, token_budget=None, **{name: getattr(default, name) for name in SEARCH_OPTIONS})
 
 
 def refusal(error: ValidationError) -> str:

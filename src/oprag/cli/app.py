@@ -13,6 +13,7 @@ from oprag.cli.check import check
 from oprag.cli.compare import compare
 from oprag.cli.console import errors_on_one_line
 from oprag.cli.demo import demo
+from oprag.cli.mcp import mcp
 from oprag.cli.report import report
 from oprag.cli.sweep import sweep
 
@@ -40,6 +41,7 @@ app = typer.Typer(
 app.command(rich_help_panel=_DOCUMENTS)(ask)
 app.command(rich_help_panel=_DOCUMENTS)(check)
 app.command(rich_help_panel=_DOCUMENTS)(demo)
+app.command(rich_help_panel=_DOCUMENTS)(mcp)
 app.command(rich_help_panel=_EXPERIMENTS)(compare)
 app.command(rich_help_panel=_EXPERIMENTS)(report)
 app.command(rich_help_panel=_EXPERIMENTS)(sweep)

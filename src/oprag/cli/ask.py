@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,7 +36,7 @@ from oprag.token_counters import LOCAL
 if TYPE_CHECKING:
     from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 
-__all__ = ["ask", "index_sources", "place_of", "retriever_of", "show_answer", "stream_answer"]
+__all__ = ["ask", "content_of", "index_sources", "place_of", "retriever_of", "show_answer", "stream_answer"]
 
 _STDIN = "<stdin>"
 _NAME_WIDTH = 200  # characters of a source name
@@ -139,10 +139,11 @@ def _read_sources(files: Sequence[str]) -> dict[str, str | list[str]]:
     Line endings of text files are preserved, so that character offsets are those of the file (counted after a
     byte-order mark).
     """
-    return {_STDIN if name == "-" else name: _content(name) for name in dict.fromkeys(files)}
+    return {_STDIN if name == "-" else name: content_of(name) for name in dict.fromkeys(files)}
 
 
-def _content(name: str) -> str | list[str]:
+def content_of(name: str) -> str | list[str]:
+    """Read the text of a file, or its pages."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
@@ -150,8 +151,12 @@ def _content(name: str) -> str | list[str]:
     return pdf_pages(name, data, "cli") if is_pdf(name, data) else file_text(name, data)
 
 
-def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) -> DocumentIndex:
-    """Build an index over these texts (or pages)."""
+def index_sources(
+    sources: Mapping[str, str | list[str]],
+    indexing: Indexing,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> DocumentIndex:
+    """Build an index over these texts (or pages); progress is shown in the terminal by default."""
     with WorkProgress("chunks embedded") as progress:
         return DocumentIndex.from_texts(
             sources,
@@ -160,7 +165,7 @@ def index_sources(sources: Mapping[str, str | list[str]], indexing: Indexing) ->
             splitter=indexing.splitter,
             chunk_size=indexing.chunk_size,
             chunk_overlap=indexing.chunk_overlap,
-            on_progress=progress.update,
+            on_progress=on_progress or progress.update,
         )
 
 

@@ -16,7 +16,7 @@ from oprag.errors import MissingExtraError, OpragError
 from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
 from oprag.langchain.search_results import SearchArtifact, working_context_of
-from oprag.langchain.search_tool import searched_with
+from oprag.langchain.search_tool import tool_retriever
 from oprag.langchain.vectors import chunk_of_stored
 from oprag.stores.adapter import StoreAdapter, adapter_of
 
@@ -25,7 +25,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("create_reading_tools", "langchain") from error
 
-__all__ = ["create_reading_tools"]
+__all__ = ["create_reading_tools", "sources_of"]
 
 
 def create_reading_tools(
@@ -75,8 +75,14 @@ def create_reading_tools(
         (Chunks 2 to 3 of 3 of book)
     """
     check_tool_name("prefix", prefix, minimum=0)
-    searched = searched_with(retriever, options)
-    sources = StoredSources(
+    sources = sources_of(tool_retriever(retriever, options), token_budget)
+    warn_if_unreadable(sources)
+    return [_tool(tool, f"{prefix}{tool.name}", sources) for tool in READING_TOOLS]
+
+
+def sources_of(searched: OrderPreservingRetriever, token_budget: int) -> StoredSources:
+    """The sources that a retriever can find."""
+    return StoredSources(
         partial(_store_of, searched),
         searched.context_options,
         chunk_of_stored,
@@ -85,8 +91,6 @@ def create_reading_tools(
         texts=searched._source_texts,  # noqa: SLF001
         filter=partial(filter_of, searched, None),
     )
-    warn_if_unreadable(sources)
-    return [_tool(tool, f"{prefix}{tool.name}", sources) for tool in READING_TOOLS]
 
 
 def _tool(tool: ReadingTool, name: str, sources: StoredSources) -> BaseTool:

@@ -18,7 +18,7 @@ from oprag.errors import BudgetError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import SearchArtifact
 
-__all__ = ["create_search_tool", "searched_with"]
+__all__ = ["blocks", "create_search_tool", "tool_retriever"]
 
 # The agent can continue after these errors, so the model reads them; errors of the developer or the store are raised.
 _SHOWN_TO_MODEL = (BudgetError, QueryError)
@@ -63,7 +63,7 @@ def create_search_tool(
         It ends.
     """
     check_tool_name("name", name)
-    searched = searched_with(retriever, options)._for_many_searches()  # noqa: SLF001
+    searched = tool_retriever(retriever, options)._for_many_searches()  # noqa: SLF001
 
     # Retrievers may be configured by the config of the run; the callbacks make them child runs of the tool.
     def search(
@@ -93,7 +93,7 @@ def create_search_tool(
     )
 
 
-def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
+def tool_retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
     """The retriever of an agent's tool."""
     if isinstance(retriever, OrderPreservingRetriever):
         refuse_options(retriever, options)
@@ -102,6 +102,11 @@ def searched_with(retriever: Any, options: dict[str, Any]) -> OrderPreservingRet
     if not isinstance(retriever, Runnable) and not (isinstance(kwargs, dict) and "k" in kwargs):
         options = {"k": DEFAULT_K, **options}
     return OrderPreservingRetriever(retriever=retriever, **options)
+
+
+def blocks(searched: OrderPreservingRetriever) -> bool:  # noqa: ARG001 - LangChain runs sync code in threads
+    """Whether an async search blocks the event loop."""
+    return False
 
 
 def _result(context: Context) -> tuple[str, list[Document]]:

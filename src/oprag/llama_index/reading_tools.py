@@ -17,12 +17,13 @@ from oprag.agents.tools import READING_TOOLS, ReadingTool, check_tool_name, refu
 from oprag.agents.working_context import Delta
 from oprag.errors import OptionError
 from oprag.llama_index.neighbors import chunk_of_stored
+from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results, working_context_of
 from oprag.llama_index.search_tool import awaiting, numbered, searched_with, tool_of
 from oprag.options import ContextOptions
 from oprag.steps import Step, Steps
 
-__all__ = ["create_reading_tools"]
+__all__ = ["create_reading_tools", "sources_of"]
 
 
 def create_reading_tools(
@@ -72,18 +73,25 @@ def create_reading_tools(
     """
     check_tool_name("prefix", prefix, minimum=0)
     searched, gathering = searched_with(retriever, options)
-    sources = StoredSources(
+    sources = sources_of(searched, token_budget, gathering)
+    warn_if_unreadable(sources)
+
+    return [_tool(tool, f"{prefix}{tool.name}", sources, gathering) for tool in READING_TOOLS]
+
+
+def sources_of(
+    searched: OrderPreservingRetriever, token_budget: int, gathering: ContextOptions | None = None
+) -> StoredSources:
+    """The sources that a retriever can find."""
+    return StoredSources(
         searched._store_of_neighbors,  # noqa: SLF001
-        gathering,
+        gathering or searched.context_options,
         chunk_of_stored,
         token_budget=token_budget,
         store_order=searched.store_order,
         passes=searched._passes,  # noqa: SLF001
         texts=searched._source_texts,  # noqa: SLF001
     )
-    warn_if_unreadable(sources)
-
-    return [_tool(tool, f"{prefix}{tool.name}", sources, gathering) for tool in READING_TOOLS]
 
 
 def _tool(tool: ReadingTool, name: str, sources: StoredSources, gathering: ContextOptions) -> FunctionTool:

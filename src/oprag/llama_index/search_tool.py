@@ -4,7 +4,6 @@
 
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel
 
-from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, refuse_options, schema_of
+from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, gathering_options, refuse_options, schema_of
 from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
@@ -29,7 +28,16 @@ from oprag.options import ContextOptions
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.llama_index_nodes import with_metadata
 
-__all__ = ["SearchTool", "awaiting", "create_search_tool", "numbered", "searched_with", "tool_of"]
+__all__ = [
+    "SearchTool",
+    "awaiting",
+    "blocks",
+    "create_search_tool",
+    "numbered",
+    "searched_with",
+    "tool_of",
+    "tool_retriever",
+]
 
 T = TypeVar("T", bound=FunctionTool)
 
@@ -100,8 +108,6 @@ def create_search_tool(
     check_tool_name("name", name)
     searched, gathering = searched_with(retriever, options)
     searched = searched._for_many_searches()  # noqa: SLF001
-    # The default `_aretrieve` calls the sync method on the event loop, which would block it.
-    blocks = type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
 
     own, lock = WorkingContext(gathering), threading.Lock()
 
@@ -111,7 +117,7 @@ def create_search_tool(
 
     def search(query: str, *, ctx: WorkflowContext | None) -> Steps[ToolOutput]:
         found = yield Step(
-            partial(searched.get_context, query), None if blocks else partial(searched.aget_context, query)
+            partial(searched.get_context, query), None if blocks(searched) else partial(searched.aget_context, query)
         )
         delta = None
         if found.kept and ctx is None:
@@ -169,11 +175,15 @@ def searched_with(retriever: Any, options: Mapping[str, Any]) -> tuple[OrderPres
     if "header" in options and not isinstance(retriever, OrderPreservingRetriever):
         # The retriever reads the headings for `{section}`.
         of_retriever["header"] = options["header"]
-    searched = _retriever(retriever, of_retriever)
-    of_search = searched.context_options
-    base = replace(of_search, token_budget=None, **{name: getattr(ContextOptions(), name) for name in SEARCH_OPTIONS})
+    searched = tool_retriever(retriever, of_retriever)
+    base = gathering_options(searched.context_options)
     gathering = WorkingContext(base, **{name: options[name] for name in options if _is_of_context(name)})
     return searched, gathering.options
+
+
+def blocks(searched: OrderPreservingRetriever) -> bool:
+    """Whether an async search blocks the event loop, as the default `_aretrieve` does, which calls the sync method."""
+    return type(searched.retriever)._aretrieve is BaseRetriever._aretrieve  # noqa: SLF001
 
 
 def _is_of_context(name: str) -> bool:
@@ -181,7 +191,8 @@ def _is_of_context(name: str) -> bool:
     return name in OPTIONS and name not in SEARCH_OPTIONS and name not in _SHARED
 
 
-def _retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
+def tool_retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:
+    """The retriever of an agent's tool."""
     if isinstance(retriever, OrderPreservingRetriever):
         refuse_options(retriever, options)
         return retriever

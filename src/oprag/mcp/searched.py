@@ -1,0 +1,63 @@
+"""What the tools search and read: any store or retriever of LangChain or LlamaIndex, or an index of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import anyio
+
+from oprag.agents.reading import StoredSources
+from oprag.agents.tools import gathering_options
+from oprag.context import Context
+from oprag.index.document_index import DocumentIndex
+from oprag.options import ContextOptions
+
+__all__ = ["Searched", "searched"]
+
+
+class Searched(NamedTuple):
+    """A searched store.
+
+    Attributes:
+        search: Returns the context of a question.
+        sources: The sources of the store, as far as the search can find them.
+        options: The options of a working context for its chunks.
+    """
+
+    search: Callable[[str], Awaitable[Context]]
+    sources: StoredSources
+    options: ContextOptions
+
+
+def searched(store: Any, token_budget: int, options: dict[str, Any]) -> Searched:
+    """Search and read a store.
+
+    Args:
+        store: A vector store, retriever or index.
+        token_budget: Maximum number of tokens of a result.
+        options: Options of the `OrderPreservingRetriever` of its framework.
+
+    Raises:
+        OptionError: An option is invalid, or `store` is a retriever of oprag and options are given.
+        ValidationError: An option is unknown or invalid, or `store` cannot be searched (pydantic's error).
+    """
+    if any(base.__module__.partition(".")[0] == "llama_index" for base in type(store).__mro__):
+        framework = "llama_index"
+    else:
+        framework = "langchain"
+        if isinstance(store, DocumentIndex):
+            store = import_module("oprag.langchain").DocumentIndexRetriever(index=store)
+    # mypy could not tell that the modules of both frameworks have the same functions.
+    search_tool: Any = import_module(f"oprag.{framework}.search_tool")
+    reading_tools: Any = import_module(f"oprag.{framework}.reading_tools")
+    if not isinstance(store, search_tool.OrderPreservingRetriever):
+        options = {"token_budget": token_budget, **options}
+    retrieving = search_tool.tool_retriever(store, options)._for_many_searches()  # noqa: SLF001
+    in_thread = partial(anyio.to_thread.run_sync, retrieving.get_context)
+    search = in_thread if search_tool.blocks(retrieving) else retrieving.aget_context
+    return Searched(
+        search, reading_tools.sources_of(retrieving, token_budget), gathering_options(retrieving.context_options)
+    )
