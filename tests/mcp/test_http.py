@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 
 import httpx
 import pytest
@@ -21,9 +22,14 @@ def address():
     app = with_token(http_app(create_mcp_server(vector_store(), k=4)), TOKEN)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        config = uvicorn.Config(app, log_level="warning")
+        # Imports its protocols here, not in the thread.
+        config.load()
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
         yield f"http://127.0.0.1:{listening.getsockname()[1]}{PATH}"
         server.should_exit = True
         thread.join()

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from tests.cli import provider
 from tests.compare.helpers import rows
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
 from tests.helpers import run_python
+from tests.reader import ROOT
 
 
 def identity(**settings):
@@ -235,7 +237,14 @@ def test_a_script_and_the_same_module_share_replies(tmp_path, first, then):
     made = []
     for arguments in (first, then):
         result = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            # The script imports helpers of the tests.
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         assert result.returncode == 0, result.stderr
         calls = sum(log.read_text().count("\n") for log in tmp_path.rglob("asked"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -82,12 +83,23 @@ def complete_or_show(model: Any, prompt: Prompt) -> Completion:
     _LATEST.response = None
     completion = complete(model, prompt)
     error, response = completion.error, _LATEST.response
-    if error is None or response is None or (response.is_error and str(response.status_code) in str(error)):
+    if error is None or response is None or _is_told(error, response):
         return completion
     came, status = start_of(response.text, _SHOWN), response.status_code
     shown = ModelError(f"the server sent status {status} and {came!r}: {error_text(error)}", status)
     shown.__cause__ = error
     return replace(completion, error=shown)
+
+
+def _is_told(error: BaseException, response: Any) -> bool:
+    """Whether the client's error has the status and, as with bodies of JSON, what the server said."""
+    if not response.is_error or str(response.status_code) not in str(error):
+        return False
+    try:
+        json.loads(response.text)
+    except ValueError:
+        return False
+    return True
 
 
 def _remember(response: Any) -> None:
