@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oprag import ExperimentError, split_tokens
+from oprag import OptionError, split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.names import counter_of
 
@@ -75,5 +75,5 @@ def test_settings_are_another_embedder(minilm, folder):
 
 
 def test_what_cannot_be_used(tmp_path):
-    with pytest.raises(ExperimentError, match="cannot use the embeddings"):
+    with pytest.raises(OptionError, match="cannot use the embeddings"):
         EmbedderSpec(f"huggingface:{tmp_path / 'nothing'}").open()
