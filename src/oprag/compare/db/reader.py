@@ -21,6 +21,7 @@ from oprag.compare.db.records import (
     ExperimentRecord,
     Failure,
     IndexRecord,
+    Masked,
     QuestionRecord,
     Reply,
     RunRecord,
@@ -83,10 +84,7 @@ class ResultsReader:
 
     def answers(self, cells: Iterable[str] | None = None) -> Iterator[AnswerRecord]:
         """Yield answers and failures in the cells with these keys; by default in all cells."""
-        keys = {cell.key for cell in self.cells}
-        chosen = [keys if cells is None else keys.intersection(cells), {question.key for question in self.questions}]
-        query = f"SELECT {columns_of(AnswerRecord)} FROM answers WHERE cell IN {_OF_KEYS} AND question IN {_OF_KEYS}"
-        return self._read(AnswerRecord, f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
+        return self._of_answers(AnswerRecord, columns_of(AnswerRecord), cells)
 
     def replies(self, keys: Collection[str]) -> list[Reply]:
         """The replies with these keys."""
@@ -108,15 +106,16 @@ class ResultsReader:
     def failures(self) -> list[Failure]:
         """Errors of failed questions with their most frequent message, most frequent first."""
         found: dict[str, Counter[str]] = {}
-        for answer in self.answers():
-            if answer.error is not None:
-                found.setdefault(answer.error, Counter())[answer.message or ""] += 1
+        for error, message in self._of_answers(tuple[str | None, Masked | None], "error, message"):
+            if error is not None:
+                found.setdefault(error, Counter())[message or ""] += 1
         failures = [Failure(error, max(sorted(of), key=of.__getitem__), of.total()) for error, of in found.items()]
         return sorted(failures, key=lambda one: (-one.count, one.error))
 
     def notes(self) -> Counter[str]:
         """Number of answers with each note."""
-        return Counter(note for answer in self.answers() if not answer.failed for note in {*answer.notes})
+        rows = self._of_answers(tuple[str | None, Json[Sequence[Masked]]], "error, notes")
+        return Counter(note for error, notes in rows if error is None for note in {*notes})
 
     def spent(self) -> Spent:
         """Calls, tokens and money spent on models in all runs of the experiment."""
@@ -140,6 +139,13 @@ class ResultsReader:
             known = f"specify one of: {listed(record.name for record in records)}"
             raise ExperimentError(f"{self.path} has {what}{'; ' + known if records else ''}", name)
         return found[0]  # type: ignore[no-any-return]
+
+    def _of_answers(self, kind: Any, columns: str, cells: Iterable[str] | None = None) -> Iterator[Any]:
+        """Yield columns of the answers in these cells, checked as values of a type."""
+        keys = {cell.key for cell in self.cells}
+        chosen = [keys if cells is None else keys.intersection(cells), {question.key for question in self.questions}]
+        query = f"SELECT {columns} FROM answers WHERE cell IN {_OF_KEYS} AND question IN {_OF_KEYS}"
+        return self._read(kind, f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
 
     def _of_keys(self, kind: Any, keys: Iterable[str]) -> list[Any]:
         """The records with these keys, in their order."""

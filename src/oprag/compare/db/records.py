@@ -31,6 +31,7 @@ __all__ = [
     "FailedCall",
     "Failure",
     "IndexRecord",
+    "Masked",
     "QuestionRecord",
     "Reply",
     "RunRecord",
