@@ -40,11 +40,12 @@ def mcp(
     that of the environment variable OPRAG_MCP_TOKEN, as a bearer token.
     """
     try:
+        from oprag.agents.tools import DEFAULT_K
         from oprag.mcp.server import server_of
     except ImportError as error:
         raise MissingExtraError("oprag mcp", "mcp") from error
     indexing = Indexing(**indexed)
-    context_options = ContextOptions(**{"k": 16, "token_budget": 4_000, **options})
+    context_options = ContextOptions(**{"k": DEFAULT_K, "token_budget": 4_000, **options})
     names = _files(folder)
     print_status(f"Serving {len(names)} files of {folder}.")
 

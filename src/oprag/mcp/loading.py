@@ -19,7 +19,7 @@ Make = Callable[[Callable[[int, int], None]], Searched]
 
 
 class Loading:
-    """Makes a store in a thread, from the first call on.
+    """Makes a store in a thread of its own, from now on.
 
     Args:
         make: Makes it, given a function to which it reports how many of how many steps are done.
@@ -29,11 +29,7 @@ class Loading:
         self._future: Future[Searched] = Future()
         self._done, self._total = 0, 0
         # A daemon, because a client that closes the connection does not wait.
-        self._thread = Thread(target=self._run, args=(make,), daemon=True)
-
-    def start(self) -> None:
-        """Begin to make the store."""
-        self._thread.start()
+        Thread(target=self._run, args=(make,), daemon=True).start()
 
     async def wait(self, context: Any) -> Searched:
         """Return the store when it is made; until then, report progress to the client.

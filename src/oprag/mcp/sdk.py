@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["CallContext", "Server", "ToolError", "http_app", "result", "session_of"]
+__all__ = ["CallContext", "Server", "ToolError", "http_app", "read_only", "result", "result_type", "session_of"]
 
 try:
     # Major 2. mypy sees one of the two majors.

@@ -127,7 +127,6 @@ def server_of(make: Callable[[Callable[[int, int], None]], Any], *, name: str, t
         token_budget: As in `create_mcp_server`.
     """
     loading = Loading(lambda report: searched(make(report), token_budget, {}))
-    loading.start()
     return _server(name, loading.wait, numbered=True)
 
 

@@ -8,7 +8,6 @@ from threading import Lock
 
 from oprag.agents.working_context import WorkingContext
 from oprag.chunk import Chunk
-from oprag.context import Context
 from oprag.options import ContextOptions
 
 __all__ = ["Session", "Sessions"]
@@ -37,7 +36,7 @@ class Session:
         """The working context; None if nothing was gathered."""
         return self._working if len(self._working) else None
 
-    def add(self, found: Context | Iterable[Chunk], note: str, *, show_again: bool) -> tuple[str, dict[int, Chunk]]:
+    def add(self, found: Iterable[Chunk], note: str, *, show_again: bool) -> tuple[str, dict[int, Chunk]]:
         """Gather chunks.
 
         Args:
