@@ -18,6 +18,8 @@ _SAVED = re.compile(
 )
 _PATH = re.compile(r"\S*/[^\s/]+\.\w{1,8}")
 _SEARCH_NAME = re.compile(r"(?<![a-z])search|retriev", re.IGNORECASE)
+# A key of every document in JSON; text without it is not parsed, as results of other tools can be long.
+_KEY = re.compile(r'"(?:page_content|text)"')
 # Tools of Deep Agents whose results are paths.
 _FILE_TOOLS = frozenset({"ls", "glob", "grep", "write_file", "edit_file"})
 
@@ -106,7 +108,7 @@ def _values(content: str | Sequence[Any]) -> Iterator[Any]:
     for block in [content] if isinstance(content, str) else content:
         text = block.get("text") if isinstance(block, Mapping) else block
         try:
-            yield json.loads(text) if isinstance(text, str) and text.lstrip()[:1] in ("[", "{") else None
+            yield json.loads(text) if isinstance(text, str) and _KEY.search(text) else None
         except (ValueError, RecursionError):
             yield None
 
