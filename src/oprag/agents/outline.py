@@ -91,7 +91,7 @@ def _changes(paths: Iterable[Sequence[str]]) -> list[Heading]:
 
 
 def _value_of(chunk: Chunk, field: str) -> str:
-    """The text under a metadata key, in which case does not matter; empty if there is none."""
+    """The text under a metadata key, ignoring case; empty if the key is missing."""
     values = (value for name, value in chunk.metadata.items() if str(name).lower() == field)
     return next((value for value in values if isinstance(value, str) and value.strip()), "")
 

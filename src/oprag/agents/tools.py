@@ -76,7 +76,7 @@ class ReadingTool(AgentTool):
 
     Attributes:
         read: Returns the result, given the sources, the working context of the agent and the arguments.
-        numbered: Whether `read` uses the working context; None is passed if there is none.
+        numbered: Whether `read` uses the working context, which is None for an agent without one.
     """
 
     read: Callable[..., Reading]

@@ -77,7 +77,7 @@ def _is_markdown(source: str) -> bool:
 
 
 def section_paths(chunks: Sequence[Chunk], source: str) -> list[str]:
-    """Return the headings over the start of each chunk, such as "Install > On Windows"; empty if there are none.
+    """Return the headings over the start of each chunk, such as "Install > On Windows"; empty without headings.
 
     Those that a chunk begins with count, later ones do not.
 

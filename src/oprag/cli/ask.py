@@ -190,7 +190,7 @@ def retriever_of(index: DocumentIndex, options: ContextOptions, indexing: Indexi
     from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever
 
     candidates = min(options.candidates or len(index), len(index))
-    # Without a k that changes nothing, there is no warning that the search found fewer chunks.
+    # A k that changes nothing would only cause a warning that the search found fewer chunks.
     k = None if (options.k or 0) >= candidates else options.k
     return OrderPreservingRetriever(
         retriever=DocumentIndexRetriever(index=index, k=max(candidates, 1), search=indexing.search),

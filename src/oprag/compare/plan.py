@@ -321,7 +321,7 @@ class _PlanningEngine(Engine):
     """An engine that never underestimates the number of calls.
 
     Cells with different retrieval options find different contexts for a generated question, so they do not share the
-    calls about it; nor do cells whose embedders are replaced, which would find different contexts, too.
+    calls about it. Cells whose embedders are replaced do not share calls either, for the same reason.
     """
 
     costly: Collection[str] = ()

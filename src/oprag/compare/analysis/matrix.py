@@ -59,7 +59,7 @@ class ResultMatrix:
         fields: Fields of each question, by name.
         clusters: Cluster number of each question, of shape (questions,): by document if the data set has ten or more
             documents and the question is about one of them; else each question is its own.
-        answers: Answers and failures without their texts, of shape (cells, questions); None where there is none.
+        answers: Answers and failures, of shape (cells, questions); None where a question was not tried.
         status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
         values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
             value is missing. "estimated" is 1 where oprag counted the tokens of an answer.

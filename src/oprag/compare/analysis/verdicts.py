@@ -202,7 +202,7 @@ def _length_verdict(curves: Sequence[Curve], metric: str) -> tuple[str, str]:
 def _pipeline_verdicts(
     scored: Sequence[SettingSummary], ours: Sequence[SettingSummary], metric: str
 ) -> Iterator[_Parts]:
-    """Each own pipeline compared with the best of our settings, or with the first pipeline if there are no others."""
+    """Each own pipeline compared with the best of our settings; without one, with the first pipeline."""
     others = ours or scored[:1]
     other = highest(others, metric)
     for own in scored:
