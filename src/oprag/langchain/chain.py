@@ -26,8 +26,9 @@ from oprag.langchain.documents import documents_of
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
 from oprag.langchain.name_hints import CHAIN
-from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of, unwrapped
+from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
 from oprag.langchain.vectors import EmbeddingsFields
+from oprag.langchain.wrapped import walk
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, MethodFields
 from oprag.methods.answer import Answer
@@ -193,7 +194,7 @@ class OrderPreservingChain(
         wrapped = self._retriever.retriever
         if self._retriever is self.retriever or wrapped is None:
             return False
-        return not any(isinstance(inner, BaseRetriever) for inner in unwrapped(wrapped))
+        return not any(isinstance(inner, BaseRetriever) for inner in walk(wrapped))
 
     @cached_property
     def _cache(self) -> VectorCache | None:
@@ -843,7 +844,7 @@ def _without_retrievers(runnable: Any) -> bool:
     """Whether no step of a runnable is a retriever, to which LangChain passes the question without a filter."""
     from langchain_core.runnables import RunnableBranch, RunnableSequence
 
-    for inner in unwrapped(runnable):
+    for inner in walk(runnable):
         steps: list[Any] = []
         if isinstance(inner, RunnableSequence):
             steps = inner.steps

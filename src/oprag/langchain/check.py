@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
 from oprag.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.index_retriever import DocumentIndexRetriever
-from oprag.langchain.retriever import OrderPreservingRetriever, bare, known_filter, searched_in
+from oprag.langchain.retriever import OrderPreservingRetriever, known_filter
+from oprag.langchain.wrapped import searched_in
 from oprag.options import ContextOptions
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
@@ -71,7 +71,6 @@ def check_positions(
         store_order = searched.store_order
         read_source = searched.read_source if read_source is None else read_source
     options = ContextOptions(source_key=source_key, position_key=position_key)
-    searched = bare(searched)
     adapters = list(_adapters(searched))
     listings = [
         Checked(
@@ -104,11 +103,10 @@ def _adapters(searched: Any) -> Iterator[StoreAdapter]:
     found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
     if isinstance(searched, OrderPreservingRetriever) and searched.vectorstore is not None:
         found = [(searched.vectorstore, searched.search_kwargs)]
-    elif isinstance(searched, BaseRetriever):
+    elif isinstance(searched, Runnable):
         found = searched_in(searched)
     for one, search in found:
-        adapter = adapter_of(one.index if isinstance(one, DocumentIndexRetriever) else one, search)
-        if adapter is not None:
+        if (adapter := adapter_of(one, search)) is not None:
             yield adapter
 
 

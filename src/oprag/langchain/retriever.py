@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.assembly.neighbors import NeighborReader
@@ -30,6 +29,7 @@ from oprag.langchain.vectors import (
     store_reader,
     vector_sources,
 )
+from oprag.langchain.wrapped import only_search, searched_in, takes, unbound, walk
 from oprag.masking import listed
 from oprag.option_fields import ContextFields
 from oprag.options import (
@@ -41,7 +41,6 @@ from oprag.options import (
     keep_all,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
-from oprag.positions.sources import source_parts
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
@@ -54,19 +53,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OrderPreservingRetriever",
     "SearchFields",
-    "bare",
     "filter_of",
     "known_filter",
-    "searched_in",
-    "unwrapped",
 ]
-
-# Attributes in which LangChain's retrievers and compressors store those that they wrap, or lists of them.
-_INNER = ("base_retriever", "retriever", "base_compressor")
-_INNER_LISTS = ("retrievers", "transformers")
-# By name, since `langchain_classic` may not be installed.
-_COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
-_MERGER = "langchain_classic.retrievers.merger_retriever.MergerRetriever"
 
 
 class SearchFields(ContextFields):
@@ -363,8 +352,6 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             found = yield self._wrapped_search(query, filter, config, options)
         else:
             found, vector = yield from self._store_search(query, filter, options, sources)
-        if _merges(self.retriever):
-            found = _deduplicated(found)
         searched = self.retriever if self.vectorstore is None else self.vectorstore
         chunks = chunks_of(*documents_and_scores(searched, found))
         stores = self._searched(filter)
@@ -391,15 +378,15 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig, options: ContextOptions) -> Step:
         assert isinstance(self.retriever, Runnable)  # noqa: S101 - checked at construction
         keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
-        if keywords and not _takes_filter(bare(self.retriever)):
+        if keywords and not takes(self.retriever, "filter"):
             # The filter would be ignored, and documents returned that it should exclude.
             raise OptionError(
                 f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
                 filter,
             )
-        if options.continuity and options.candidates and _index_of(self.retriever) is not None:
-            limit = getattr(self.retriever, "k", None)
-            keywords |= {} if limit is None else {"k": max(limit, options.candidates)}
+        limit = getattr(self.retriever, "k", None)
+        if options.continuity and options.candidates and limit is not None and takes(self.retriever, "k"):
+            keywords["k"] = max(limit, options.candidates)
         return Step(
             partial(self.retriever.invoke, query, config, **keywords),
             partial(self.retriever.ainvoke, query, config, **keywords),
@@ -435,7 +422,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         """The sources of vectors for a search with this filter."""
         if self.vectorstore is not None:
             return vector_sources(self, self.vectorstore, self._store_keywords(filter))
-        return vector_sources(self, *_searched_by(self.retriever))
+        searches = searched_in(self.retriever)
+        return vector_sources(self, *(searches[0] if len(searches) == 1 else ()))
 
     def _searched(self, filter: Any) -> list[StoreAdapter]:
         """The adapters of all searched stores, for this filter."""
@@ -448,9 +436,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
     def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
         """The reader of neighbors for a search with this filter; None if not available."""
-        source = _index_of(self.retriever) if self.read_neighbors is None else self.read_neighbors
-        if source is not None:
-            return neighbor_reader(source, lambda: filter_of(self, filter))
+        if self.read_neighbors is not None:
+            return neighbor_reader(self.read_neighbors, lambda: filter_of(self, filter))
         store = self._store_of_neighbors(filter)
         return None if store is None else store_reader(store, options, store_order=self.store_order)
 
@@ -458,11 +445,10 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         if self.vectorstore is not None:
             return adapter_of(self.vectorstore, self._store_keywords(filter))
-        inner, given = _uncompressed(self.retriever), {} if filter is None else {"filter": filter}
-        # Not `isinstance`: a subclass may search differently.
-        if type(inner) is VectorStoreRetriever:
-            return adapter_of(inner.vectorstore, {**inner.search_kwargs, **given})
-        return adapter_of(inner, given) if has_own_adapter(inner) else None
+        if (search := only_search(self.retriever)) is None:
+            return None
+        store, keywords = search
+        return adapter_of(store, keywords if filter is None else {**keywords, "filter": filter})
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """Tracing metadata, with the store and the embedding model of the wrapped retriever."""
@@ -477,97 +463,6 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         return {**inner, **params}
 
 
-def unwrapped(runnable: Any) -> Iterator[Any]:
-    """The runnables inside bindings, retries, fallbacks and configurable runnables."""
-    # Imported here, since LangChain imports them lazily.
-    from langchain_core.runnables import RunnableWithFallbacks
-    from langchain_core.runnables.base import RunnableBindingBase
-    from langchain_core.runnables.configurable import DynamicRunnable
-
-    if isinstance(runnable, RunnableBindingBase):
-        yield from unwrapped(runnable.bound)
-    elif isinstance(runnable, DynamicRunnable):
-        yield from unwrapped(runnable.default)
-    elif isinstance(runnable, RunnableWithFallbacks):
-        for inner in runnable.runnables:
-            yield from unwrapped(inner)
-    else:
-        yield runnable
-
-
-def bare(retriever: Any) -> Any:
-    """Unwrap bindings, retries and fallbacks if it is certain which retriever runs, and keep their keywords.
-
-    A retriever that is configured at run time is returned unchanged: its default may search the store of another user.
-    """
-    if retriever is None or isinstance(retriever, BaseRetriever):
-        return retriever
-    # Imported here, since LangChain imports them lazily.
-    from langchain_core.runnables import RunnableBinding, RunnableWithFallbacks
-    from langchain_core.runnables.retry import RunnableRetry
-
-    if type(retriever) is RunnableWithFallbacks:
-        first, *others = map(bare, retriever.runnables)
-        return first if all(_searches_the_same(first, other) for other in others) else retriever
-    # Other bindings may change the input.
-    if type(retriever) not in (RunnableBinding, RunnableRetry):
-        return retriever
-    inner, keywords = bare(retriever.bound), retriever.kwargs
-    if not keywords:
-        return inner if isinstance(inner, BaseRetriever) else retriever
-    if type(inner) is VectorStoreRetriever:
-        return inner.model_copy(update={"search_kwargs": {**inner.search_kwargs, **keywords}})
-    return retriever
-
-
-def _searches_the_same(first: Any, other: Any) -> bool:
-    """Whether two retrievers search the same stores, with the same filters."""
-    if first is other:
-        return isinstance(first, BaseRetriever)
-    mine, its = list(searched_in(first)), list(searched_in(other))
-    return bool(mine) and [(id(store), _filters(search)) for store, search in mine] == [
-        (id(store), _filters(search)) for store, search in its
-    ]
-
-
-def _filters(search: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: search[name] for name in restrictions_of(search)}
-
-
-def _merges(retriever: Any) -> bool:
-    """Whether this is a `MergerRetriever`, which does not remove duplicates."""
-    retriever = _uncompressed(retriever)
-    return f"{type(retriever).__module__}.{type(retriever).__qualname__}" == _MERGER
-
-
-def _deduplicated(documents: Sequence[Any]) -> list[Any]:
-    """Remove documents that several retrievers returned, of which only some return ids."""
-    kept: list[Any] = []
-    by_text: dict[str, list[int]] = {}
-    for document in documents:
-        if not isinstance(document, Document):
-            kept.append(document)
-            continue
-        places = by_text.setdefault(document.page_content, [])
-        twin = next((place for place in places if _is_same(kept[place], document)), None)
-        if twin is None:
-            places.append(len(kept))
-            kept.append(document)
-        elif kept[twin].id is None:
-            kept[twin] = document
-    return kept
-
-
-def _is_same(first: Document, other: Document) -> bool:
-    """Whether two documents with the same text are the same chunk; some stores add metadata."""
-    if first.id is not None and other.id is not None:
-        return bool(first.id == other.id)
-    both = first.metadata.keys() & other.metadata.keys()
-    return source_parts(first.metadata) == source_parts(other.metadata) and all(
-        first.metadata[name] == other.metadata[name] for name in both
-    )
-
-
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
     """The filter of a search, for functions that require it: the one for this question, else that of the construction.
 
@@ -576,12 +471,12 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
     """
     if retriever.vectorstore is not None:
         return known_filter(retriever.vectorstore, retriever.search_kwargs, filter)
-    inner = _uncompressed(retriever.retriever)
-    if type(inner) is VectorStoreRetriever:
-        return known_filter(inner.vectorstore, inner.search_kwargs, filter)
+    if (search := only_search(retriever.retriever)) is not None:
+        return known_filter(*search, filter)
     # Another retriever may ignore the filter among its keywords, and use the other ones.
-    search = {name: value for name, value in (getattr(inner, "search_kwargs", None) or {}).items() if name != "filter"}
-    return known_filter(_index_of(inner) or inner, search, filter)
+    inner, keywords = unbound(retriever.retriever)
+    given = {**(getattr(inner, "search_kwargs", None) or {}), **keywords}
+    return known_filter(inner, {name: value for name, value in given.items() if name != "filter"}, filter)
 
 
 def known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -> Any:
@@ -613,76 +508,9 @@ def known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -
     )
 
 
-def _takes_filter(retriever: Any) -> bool:
-    """Whether a retriever uses a filter. `**kwargs` is not enough, since LangChain may drop keywords further down."""
-    if not isinstance(retriever, BaseRetriever):
-        return False
-    parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
-    return isinstance(retriever, VectorStoreRetriever) or "filter" in parameters
-
-
-def _searched_by(retriever: Any) -> tuple[Any, Mapping[str, Any]]:
-    """The store or index that a retriever searches, with the search keywords; None if it is unknown or not unique.
-
-    Unwraps rerankers and compressors (`base_retriever`), and the same objects as `bare`.
-    """
-    while isinstance(retriever := bare(retriever), BaseRetriever):
-        if isinstance(retriever, VectorStoreRetriever):
-            return retriever.vectorstore, retriever.search_kwargs
-        # By name, since importing the class imports NumPy.
-        if any(kind.__name__ == "DocumentIndexRetriever" for kind in type(retriever).__mro__):
-            return retriever.index, {}  # type: ignore[attr-defined]
-        retriever = vars(retriever).get("base_retriever")
-    return None, {}
-
-
-def searched_in(retriever: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """The stores and retrievers that a retriever searches, with their search keywords.
-
-    Unwraps rerankers, ensembles and other wrapping retrievers, and the same objects as `bare`.
-    """
-    retriever = bare(retriever)
-    if isinstance(retriever, VectorStoreRetriever):
-        yield retriever.vectorstore, retriever.search_kwargs
-    elif isinstance(retriever, BaseRetriever):
-        yield retriever, {}
-        for one in _inside(retriever):
-            yield from searched_in(one)
-
-
-def _inside(component: BaseRetriever | BaseDocumentCompressor) -> list[Any]:
-    """The retrievers and compressors that a retriever or compressor wraps."""
-    parts = vars(component)
-    return [*(parts.get(name) for name in _INNER), *(one for name in _INNER_LISTS for one in parts.get(name) or ())]
-
-
 def _reordered_by(component: Any) -> str | None:
     """The name of the component inside that puts documents in another order than by rank, if any."""
-    for one in unwrapped(component):
+    for one in walk(component):
         if type(one).__name__ == "LongContextReorder" or (isinstance(one, ContextFields) and one.order != "rank"):
             return type(one).__name__
-        if isinstance(one, BaseRetriever | BaseDocumentCompressor):
-            for inner in _inside(one):
-                if (name := _reordered_by(inner)) is not None:
-                    return name
     return None
-
-
-def _uncompressed(retriever: Any) -> Any:
-    while f"{type(retriever := bare(retriever)).__module__}.{type(retriever).__qualname__}" == _COMPRESSION:
-        retriever = retriever.base_retriever
-    return retriever
-
-
-def _index_of(retriever: Any) -> Any:
-    """The index of a wrapped `DocumentIndexRetriever`, which has no filter; None for other retrievers.
-
-    Others, including subclasses, may exclude chunks on purpose, which must not be returned as neighbors.
-    """
-    retriever = _uncompressed(retriever)
-    if retriever is None:
-        return None
-    # Imports NumPy.
-    from oprag.langchain.index_retriever import DocumentIndexRetriever
-
-    return retriever.index if type(retriever) is DocumentIndexRetriever else None
