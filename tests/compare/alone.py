@@ -11,8 +11,8 @@ from oprag.compare.data.data_set import Question
 from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
-from oprag.methods.driver import Pieces, Vectors, drive
 from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.run import Pieces, Vectors, drive
 from oprag.methods.task import Task
 from oprag.steps import Limit, Step, Steps, run_sync
 

@@ -22,7 +22,7 @@ from oprag.compare.running.run import RunReport, run
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
-from oprag.methods.answering import CUT_SHORT, EMPTY
+from oprag.methods.run import CUT_SHORT, EMPTY
 from oprag.profile import write_profile
 
 __all__ = [

@@ -16,8 +16,8 @@ from oprag.files.source_reader import SourceReader, read_with
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.methods.run import Pieces, Vectors
 from oprag.options import ContextOptions
 from oprag.steps import Step, Steps, run_sync
 

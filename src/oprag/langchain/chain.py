@@ -33,10 +33,10 @@ from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.comparison import Comparison, check_methods
-from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
+from oprag.methods.run import Shown, drive, prepare
 from oprag.methods.task import Task
 from oprag.option_fields import OPTIONS, given_options
 from oprag.options import OP_RAG_16K, check_text, requires

@@ -21,9 +21,9 @@ from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
 from oprag.llama_index.vectors import FindPositions, NodeSources
-from oprag.methods.driver import Pieces, Vectors
 from oprag.methods.model_calls import Completion, Prompt, Usage, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
+from oprag.methods.run import Pieces, Vectors
 from oprag.options import ContextOptions
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_sync

@@ -45,14 +45,13 @@ from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.masking import describe
 from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
-from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison, check_methods
-from oprag.methods.driver import Shown, drive, prepare
 from oprag.methods.effects import Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
+from oprag.methods.run import Shown, answering, drive, prepare
 from oprag.methods.task import Task
 from oprag.option_fields import given_options
 from oprag.options import NO_LIMITS, ContextOptions, check_bool

@@ -6,7 +6,6 @@ method.
 """
 
 from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found
-from oprag.methods.answering import answering
 from oprag.methods.comparison import Comparison
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
 from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage
@@ -14,6 +13,7 @@ from oprag.methods.options import MethodOptions
 from oprag.methods.passages import packed, split_passages
 from oprag.methods.prompts import Prompts, Template, TextTemplate
 from oprag.methods.registry import method_names, register_method
+from oprag.methods.run import answering
 from oprag.methods.task import Task
 from oprag.methods.window import Window
 

@@ -1,7 +1,8 @@
 import pytest
 
 from oprag.methods import Completion, Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
-from oprag.methods.effects import Body, Effect, flattened
+from oprag.methods.effects import Body, Effect
+from oprag.methods.run import flattened
 from tests.core.methods.helpers import World, numbers, parts
 
 NOTHING = Result("", ())

@@ -18,8 +18,8 @@ from oprag.compare.analysis.wording import amount, money_text
 from oprag.compare.controls import kind_of
 from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError
-from oprag.methods.answering import CUT_SHORT, EMPTY
 from oprag.methods.options import MethodOptions
+from oprag.methods.run import CUT_SHORT, EMPTY
 from oprag.options import ContextOptions
 from oprag.profile import Profile
 

@@ -33,9 +33,9 @@ from oprag.errors import (
 )
 from oprag.masking import masked_error
 from oprag.methods.answer import Answer
-from oprag.methods.answering import Answering, answering
 from oprag.methods.effects import Embed, Generate, ReadSources, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.run import Answering, answering
 from oprag.methods.task import Task
 
 __all__ = ["Engine", "Outcome"]
