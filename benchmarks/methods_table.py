@@ -60,7 +60,7 @@ def run(questions: int = len(QUESTIONS)) -> Result:
     chain.llm.invoke("Say yes.")  # the server's warm-up is not part of a method
     answers: dict[str, list[Answer]] = {name: [] for name in method_names()}
     for number, question in enumerate(asked, 1):
-        compared = chain.compare(question, list(answers))
+        compared = chain.answer_with(question, list(answers))
         for answer in compared:
             answers[answer.method].append(answer)
         spent = sum(answer.seconds for answer in compared)

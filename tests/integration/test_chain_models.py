@@ -178,7 +178,7 @@ def test_the_most_confident_passage_wins(chain, wire):
 
 
 def test_methods_are_compared_over_one_retrieval(chain, wire):
-    comparison = chain("stuff").compare(QUESTION, ["stuff", "map_rerank"])
+    comparison = chain("stuff").answer_with(QUESTION, ["stuff", "map_rerank"])
     rows = comparison.rows()
     assert [row["method"] for row in rows] == ["stuff", "map_rerank"]
     assert sum(row["input_tokens"] for row in rows) == wire.usage.input_tokens

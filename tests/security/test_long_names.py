@@ -14,7 +14,7 @@ from llama_index.core.schema import TextNode
 from oprag import Chunk, MissingPositionError, build_context, langchain, llama_index, masking
 from oprag.agents.working_context import WorkingContext
 from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison
+from oprag.methods.method_answers import MethodAnswers
 from oprag.warn import forget
 
 LENGTH = 800_000
@@ -80,8 +80,8 @@ def test_reports_of_a_context_and_an_answer(name, field, count):
     answer = Answer(name, "".join(f"[{number}]" for number in range(1, count)), **given, notes=(name,), cited=True)
     check(answer.explain(), 1_000 * count + 20_000)
     check(answer._repr_html_(), 40_000)
-    check(str(Comparison(name, (answer,))), 10_000)
-    check(Comparison(name, (answer,))._repr_html_(), 10_000)
+    check(str(MethodAnswers(name, (answer,))), 10_000)
+    check(MethodAnswers(name, (answer,))._repr_html_(), 10_000)
 
 
 @each_name

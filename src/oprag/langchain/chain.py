@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from inspect import Parameter, Signature
 from typing import Any, ClassVar, Self
 
-from langchain_core.documents import Document
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnableSequence, RunnableSerializable
-from langchain_core.runnables.config import get_config_list
-from langchain_core.runnables.utils import AddableDict, ConfigurableFieldSpec, get_unique_config_specs
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
-from oprag.langchain.documents import documents_of
+from oprag.langchain.chain_output import ChainOutput, emitting
+from oprag.langchain.classic import classic_fields
 from oprag.langchain.embedder import as_embedder
-from oprag.langchain.messages import LangChainTemplate, as_template, history_of, messages_of, window_of
+from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.name_hints import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
+from oprag.langchain.search_chain import with_inputs, without_retrievers
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.langchain.wrapped import walk
 from oprag.masking import listed
 from oprag.method_fields import METHOD_OPTIONS, MethodFields
 from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison, check_methods
+from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import Shown, drive, prepare
+from oprag.methods.run import drive, prepare
 from oprag.methods.task import Task
 from oprag.option_fields import OPTIONS, given_options
-from oprag.options import OP_RAG_16K, check_text, requires
+from oprag.options import OP_RAG_16K, check_text
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
-from oprag.steps import Emit, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.steps import Emit, Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingChain"]
@@ -75,8 +73,8 @@ class OrderPreservingChain(
     replaces `RetrievalQA.from_chain_type` in the same way. With `chat_history` in the input, a follow-up is first
     rewritten as a standalone question.
 
-    In `batch`, `abatch` and their `_as_completed` versions, `max_concurrency` (of the config, else of the chain) limits
-    the calls of all questions together. If one question fails and the batch raises, the others are canceled.
+    In `batch` and `abatch`, `max_concurrency` (of the config, else of the chain) limits the calls of all questions
+    together.
 
     Args:
         llm: Any LangChain model, including one with retries, fallbacks or structured output.
@@ -246,7 +244,7 @@ class OrderPreservingChain(
         Raises:
             ValidationError: An option is unknown or invalid.
         """
-        fields, config = _classic_options(chain_type, chain_type_kwargs or {}, options)
+        fields, config = classic_fields(chain_type, chain_type_kwargs or {}, options)
         fields = {"input_key": "query", "output_key": "result", **fields}
         fields["documents_key"] = "source_documents" if return_source_documents else None
         chain = cls(llm=llm, **fields)
@@ -311,87 +309,29 @@ class OrderPreservingChain(
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
         """Answer a question in pieces: the inputs, the documents, then the answer as the model generates it."""
-        return self.transform(iter([input]), config, **kwargs)
-
-    def astream(
-        self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Async version of `stream`."""
-        return self.atransform(_once(input), config, **kwargs)
-
-    def transform(
-        self, input: Iterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[dict[str, Any]]:
-        """Version of `stream` for an input that arrives in pieces."""
         if kwargs:
             raise _unknown(kwargs)
         yield from self._streamed(input, config)
 
-    async def atransform(
-        self, input: AsyncIterator[Inputs], config: RunnableConfig | None = None, **kwargs: Any
+    async def astream(
+        self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
-        """Async version of `transform`."""
+        """Async version of `stream`."""
         if kwargs:
             raise _unknown(kwargs)
         async with aclosing(self._astreamed(input, config)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    def batch(
-        self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
-    ) -> list[Any]:
-        """Answer several questions."""
+    def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[Any]:
+        """Answer several questions; `max_concurrency` limits the calls of all of them together."""
         with _one_limit(config, self.max_concurrency):
-            return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+            return super().batch(inputs, config, **kwargs)
 
-    def batch_as_completed(
-        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
-    ) -> Iterator[tuple[int, Any]]:
-        """Answer several questions; yield the index and the answer of each as soon as it is complete."""
-        answers = super().batch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)  # type: ignore[call-overload]
+    async def abatch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[Any]:
+        """Async version of `batch`."""
         with _one_limit(config, self.max_concurrency):
-            # The first step starts all questions, so they all see this limit.
-            first = next(answers, None)
-        if first is not None:
-            yield first
-            yield from answers
-
-    async def abatch(
-        self, inputs: list[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
-    ) -> list[Any]:
-        """Answer several questions, async."""
-        answers: list[Any] = [None] * len(inputs)
-        answered = self.abatch_as_completed(inputs, config, return_exceptions=return_exceptions, **kwargs)
-        async with aclosing(answered) as done:  # type: ignore[type-var]
-            async for number, answer in done:
-                answers[number] = answer
-        return answers
-
-    async def abatch_as_completed(
-        self, inputs: Sequence[Any], config: Any = None, *, return_exceptions: bool = False, **kwargs: Any
-    ) -> AsyncIterator[tuple[int, Any]]:
-        """Async version of `batch_as_completed`; closing the iteration cancels the remaining questions."""
-        configs = get_config_list(config, len(inputs))
-        questions = asyncio.Semaphore(_size(config) or len(inputs) or 1)
-
-        async def answer(number: int) -> tuple[int, Any]:
-            async with questions:
-                try:
-                    return number, await self.ainvoke(inputs[number], configs[number], **kwargs)
-                except Exception as error:
-                    if return_exceptions:
-                        return number, error
-                    raise
-
-        with _one_limit(config, self.max_concurrency):
-            tasks = [asyncio.ensure_future(answer(number)) for number in range(len(inputs))]
-        try:
-            for answered in asyncio.as_completed(tasks):
-                yield await answered
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            return await super().abatch(inputs, config, **kwargs)
 
     def answer(
         self,
@@ -450,7 +390,7 @@ class OrderPreservingChain(
     ) -> Iterator[str | Answer]:
         """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
         kept: list[Answer] = []
-        given = iter([self._as_input(question, choices, chat_history, filter, inputs)])
+        given = self._as_input(question, choices, chat_history, filter, inputs)
         for piece in self._streamed(given, config, kept):
             if isinstance(text := piece.get(self.output_key), str):
                 yield text
@@ -468,14 +408,14 @@ class OrderPreservingChain(
     ) -> AsyncIterator[str | Answer]:
         """Async version of `stream_answer`."""
         kept: list[Answer] = []
-        given = _once(self._as_input(question, choices, chat_history, filter, inputs))
+        given = self._as_input(question, choices, chat_history, filter, inputs)
         async with aclosing(self._astreamed(given, config, kept)) as pieces:
             async for piece in pieces:
                 if isinstance(text := piece.get(self.output_key), str):
                     yield text
         yield kept[0]
 
-    def compare(
+    def answer_with(
         self,
         question: str,
         methods: Sequence[str],
@@ -485,7 +425,7 @@ class OrderPreservingChain(
         filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
-    ) -> Comparison:
+    ) -> MethodAnswers:
         """Answer a question with several methods and a single retrieval.
 
         In a conversation, the follow-up is rewritten as a standalone question once, for all methods.
@@ -509,9 +449,9 @@ class OrderPreservingChain(
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
         self._run(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
-        return Comparison(question, tuple(kept))
+        return MethodAnswers(question, tuple(kept))
 
-    async def acompare(
+    async def aanswer_with(
         self,
         question: str,
         methods: Sequence[str],
@@ -521,12 +461,12 @@ class OrderPreservingChain(
         filter: Any = None,
         config: RunnableConfig | None = None,
         **inputs: Any,
-    ) -> Comparison:
-        """Async version of `compare`."""
+    ) -> MethodAnswers:
+        """Async version of `answer_with`."""
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
         await self._arun(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
-        return Comparison(question, tuple(kept))
+        return MethodAnswers(question, tuple(kept))
 
     def _as_input(
         self, question: Any, choices: Any, chat_history: Any, filter: Any, inputs: dict[str, Any]
@@ -549,40 +489,33 @@ class OrderPreservingChain(
         return output
 
     def _streamed(
-        self, given: Iterator[Any], config: RunnableConfig | None, kept: list[Answer] | None = None
+        self, given: Any, config: RunnableConfig | None, kept: list[Answer] | None = None
     ) -> Iterator[dict[str, Any]]:
-        def work(given: Iterator[Any], config: RunnableConfig) -> Iterator[dict[str, Any]]:
-            return iterate_sync(self._answered_in_pieces(given, config, kept))
+        def work(_: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
+            return iterate_sync(self._answered(given, config, kept, streaming=True))
 
-        return self._transform_stream_with_config(given, _with_signature(work), config)
+        return self._transform_stream_with_config(iter([given]), _with_signature(work), config)
 
     async def _astreamed(
-        self, given: AsyncIterator[Any], config: RunnableConfig | None, kept: list[Answer] | None = None
+        self, given: Any, config: RunnableConfig | None, kept: list[Answer] | None = None
     ) -> AsyncGenerator[dict[str, Any], None]:
-        def work(given: AsyncIterator[Any], config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
-            return iterate_async(self._answered_in_pieces(given, config, kept))
+        def work(_: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
+            return iterate_async(self._answered(given, config, kept, streaming=True))
 
         # Close it together with the caller's iteration, so that the model's stream ends immediately.
-        async with aclosing(self._atransform_stream_with_config(given, _with_signature(work), config)) as pieces:  # type: ignore[type-var]
+        async with aclosing(self._atransform_stream_with_config(_once(given), _with_signature(work), config)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
-
-    def _answered_in_pieces(self, given: Any, config: RunnableConfig, kept: list[Answer] | None) -> Steps[Any]:
-        async def amerged() -> Any:
-            return _merged([piece async for piece in given])
-
-        merged = yield Step(lambda: _merged(given), amerged)
-        return (yield from self._answered(merged, config, kept, streaming=True))
 
     def _answered(
         self, given: Any, config: RunnableConfig, kept: list[Answer] | None = None, *, streaming: bool = False
     ) -> Steps[dict[str, Any]]:
         """Answer a question, emit the output in pieces, and return the whole output."""
         inputs = self._checked_inputs(given)
-        output = _Output(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
+        output = ChainOutput(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
         yield Emit(output.inputs())
         task, backend, limit = self._question(inputs, config, self._options)
-        answer = yield from _emitting(output.piece, drive(task, backend, limit, streaming=streaming))
+        answer = yield from emitting(output.piece, drive(task, backend, limit, streaming=streaming))
         if kept is not None:
             kept.append(answer)
         return output.whole(answer)
@@ -606,8 +539,8 @@ class OrderPreservingChain(
         get_filter = partial(filter_of, retriever, filter)
         if self._retrieves_by_chain:
             # Such a chain handles the conversation itself. Without a retriever in it, it also handles the filter.
-            filter = None if _without_retrievers(self.retriever) else filter
-            retriever = _with_inputs(retriever, inputs, self.input_key)
+            filter = None if without_retrievers(self.retriever) else filter
+            retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
         reader = None if self._reader is None else self._reader.filtered(get_filter)
         task = Task(
@@ -705,103 +638,6 @@ def _check_inputs(inputs: Mapping[Any, Any], used: Collection[str | None]) -> No
             raise OptionError(f"the input contains the unknown key {name!r}; did you mean {close[0]!r}?", name)
 
 
-def _merged(pieces: Iterable[Any]) -> Any:
-    """Merge the pieces of an input that an earlier step of a chain streamed."""
-    whole: Any = None
-    for piece in pieces:
-        if whole is None:
-            whole = piece
-        elif isinstance(whole, Mapping) and isinstance(piece, Mapping):
-            whole = AddableDict(whole) + AddableDict(piece)
-        else:
-            whole = whole + piece  # not in place, which would modify the caller's list
-    return whole
-
-
-def _emitting(piece: Callable[[Shown], Any], steps: Steps[Answer]) -> Steps[Answer]:
-    """Convert the values that the steps emit to pieces of the output; drop empty pieces."""
-    try:
-        step = next(steps)
-        while True:
-            result = None
-            try:
-                if not isinstance(step, Emit):
-                    result = yield step
-                elif (made := piece(step.value)) is not None:
-                    yield Emit(made)
-            except BaseException as error:  # noqa: BLE001 - passed to the steps, which clean up and raise
-                step = steps.throw(error)
-            else:
-                step = steps.send(result)
-    except StopIteration as stop:
-        answer: Answer = stop.value
-        return answer
-
-
-@dataclass
-class _Output:
-    """Builds the output of a chain, whole or in pieces, from the values that the driver emits."""
-
-    given: Mapping[str, Any]
-    retriever: OrderPreservingRetriever
-    output_key: str
-    documents_key: str | None
-    citations_key: str | None
-    documents: list[Document] = field(default_factory=list)
-    searched: bool = False
-    streamed: bool = False
-
-    def inputs(self) -> AddableDict:
-        """The first piece: the input, without keys that later pieces replace."""
-        replaced = (self.output_key, self.documents_key, self.citations_key)
-        return AddableDict({key: value for key, value in self.given.items() if key not in replaced})
-
-    def piece(self, shown: Shown) -> AddableDict | None:
-        """The next piece of the output; None if it is empty."""
-        if isinstance(shown, str):
-            if not shown:
-                return None
-            self.streamed = True
-            return AddableDict({self.output_key: shown})
-        if isinstance(shown, Answer):
-            rest = ({} if self.streamed else {self.output_key: _value(shown)}) | self._cited(shown)
-            return AddableDict(rest) if rest else None
-        # A plain list, as in the output of LangChain's chains.
-        new = self._new(list(documents_of(shown, annotate=self.retriever.annotate, stitch=self.retriever.stitch)))
-        first, self.searched = not self.searched, True
-        self.documents += new
-        if self.documents_key is None or not (new or first):
-            return None
-        return AddableDict({self.documents_key: new})
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """The whole output."""
-        output = dict(self.given)
-        if self.documents_key is not None:
-            output[self.documents_key] = self.documents
-        return output | {self.output_key: _value(answer)} | self._cited(answer)
-
-    def _cited(self, answer: Answer) -> dict[str, Any]:
-        if self.citations_key is None:
-            return {}
-        return {self.citations_key: [citation.to_dict() for citation in answer.citations]}
-
-    def _new(self, documents: list[Document]) -> list[Document]:
-        """The documents that are not in earlier contexts; variants of a question retrieve many documents again."""
-        if not self.documents:
-            return documents
-        known = set(map(_identity, self.documents))
-        return [document for document in documents if _identity(document) not in known]
-
-
-def _value(answer: Answer) -> Any:
-    return answer.text if answer.parsed is None else answer.parsed
-
-
-def _identity(document: Document) -> tuple[Any, ...]:
-    return document.id, document.page_content, str(document.metadata)
-
-
 @contextmanager
 def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, default: int) -> Iterator[None]:
     """Share one limit among the calls of all questions that are started in this block."""
@@ -816,90 +652,3 @@ def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | Non
     """`max_concurrency` of the config; as in LangChain, the config of the first question applies to all."""
     first = config[0] if isinstance(config, Sequence) and config else config
     return first.get("max_concurrency") if isinstance(first, dict) else None
-
-
-def _with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
-    """The retriever for one input: the chain that it wraps receives the other inputs along with each question."""
-    assert isinstance(retriever.retriever, Runnable)  # noqa: S101 - checked by the caller
-
-    given = dict(inputs)
-    if history := history_of(given.pop("chat_history", None)):
-        given["chat_history"] = messages_of(history)
-    without_history = {name: value for name, value in given.items() if name != "chat_history"}
-
-    def all_inputs(question: str) -> dict[str, Any]:
-        # The conversation belongs to the user's question, not to the variants that a method generates.
-        return {**(given if question == inputs[key] else without_history), key: question}
-
-    changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
-    if given.get("filter") is not None:
-        # The chain receives the filter among its inputs, not as an argument.
-        for name in ("read_neighbors", "read_source"):
-            if requires(function := getattr(retriever, name), "filter"):
-                changes[name] = partial(function, filter=given["filter"])
-    return retriever.model_copy(update=changes)
-
-
-def _without_retrievers(runnable: Any) -> bool:
-    """Whether no step of a runnable is a retriever, to which LangChain passes the question without a filter."""
-    from langchain_core.runnables import RunnableBranch, RunnableSequence
-
-    for inner in walk(runnable):
-        steps: list[Any] = []
-        if isinstance(inner, RunnableSequence):
-            steps = inner.steps
-        elif isinstance(inner, RunnableBranch):
-            steps = [inner.default, *(step for _, step in inner.branches)]
-        if isinstance(inner, BaseRetriever) or not all(map(_without_retrievers, steps)):
-            return False
-    return True
-
-
-# Per chain type: LangChain's name of each prompt, and oprag's names of the prompt and its variables. Variables are
-# listed per prompt, because two prompts of one chain may use the same variable name for different values.
-_CONTEXT = {"document_variable_name": "context"}
-_ANSWERS = {"combine_document_variable_name": "answers"}
-_STUFF = {"prompt": ("answer", _CONTEXT)}
-_PROMPTS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
-    "map_reduce": {
-        "question_prompt": ("map", {"map_reduce_document_variable_name": "context"}),
-        "combine_prompt": ("reduce", _ANSWERS),
-        "collapse_prompt": ("collapse", _ANSWERS),
-    },
-    "refine": {
-        "question_prompt": ("answer", _CONTEXT),
-        "refine_prompt": ("refine", {**_CONTEXT, "initial_response_name": "existing_answer"}),
-    },
-    "map_rerank": {"prompt": ("rerank", _CONTEXT)},
-}
-_VARIABLES = (*_CONTEXT, *_ANSWERS, "map_reduce_document_variable_name", "initial_response_name")
-_RUN_CONFIG = ("callbacks", "tags", "metadata")
-# Extra output of LangChain's chains; here, traces and answers contain it.
-_WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
-
-
-def _classic_options(
-    chain_type: str, chain_type_kwargs: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Convert the arguments of `RetrievalQA.from_chain_type` to fields of the chain and a config."""
-    prompts: dict[str, Any] = {}
-    fields: dict[str, Any] = {"method": chain_type}
-    names = _PROMPTS.get(chain_type, _STUFF)
-    for name, value in chain_type_kwargs.items():
-        if name in names:
-            step, variables = names[name]
-            if isinstance(value, BasePromptTemplate):
-                given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
-                prompts[step] = LangChainTemplate(value, given)
-            elif value is not None:
-                prompts[step] = value
-        elif name == "token_max":
-            fields["collapse_tokens"] = value
-        elif name not in _WITHOUT_EFFECT:
-            known = ", ".join((*names, "token_max"))
-            hint = "; use header= for a line above each passage" if name == "document_prompt" else ""
-            raise OptionError(f"chain_type_kwargs: {name} is not supported, expected one of {known}{hint}", name)
-    config = {name: options[name] for name in _RUN_CONFIG if options.get(name)}
-    fields |= {name: value for name, value in options.items() if name not in (*_RUN_CONFIG, "verbose")}
-    others = as_prompts(options.get("prompts"), as_template)
-    return fields | {"prompts": as_prompts(prompts, as_template, others)}, config

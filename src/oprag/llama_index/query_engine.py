@@ -45,8 +45,8 @@ from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.masking import describe
 from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
-from oprag.methods.comparison import Comparison, check_methods
 from oprag.methods.effects import Retrieve
+from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
@@ -305,14 +305,14 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             return await run_async(steps)
 
     @dispatcher.span
-    def compare(
+    def answer_with(
         self,
         question: str,
         methods: Sequence[str],
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
-    ) -> Comparison:
+    ) -> MethodAnswers:
         """Answer a question with several methods and a single retrieval.
 
         In a conversation, the follow-up is rewritten as a standalone question once, for all methods.
@@ -335,15 +335,15 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             return run_sync(steps)
 
     @dispatcher.span
-    async def acompare(
+    async def aanswer_with(
         self,
         question: str,
         methods: Sequence[str],
         *,
         choices: Sequence[str] = (),
         chat_history: Sequence[Any] = (),
-    ) -> Comparison:
-        """Async version of `compare`."""
+    ) -> MethodAnswers:
+        """Async version of `answer_with`."""
         steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
@@ -444,7 +444,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     def _compared(
         self, question: str, compared: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
-    ) -> Steps[Comparison]:
+    ) -> Steps[MethodAnswers]:
         answers: list[Answer] = []
         found: dict[str, Context] = {}
         known: dict[Prompt, Completion] = {}
@@ -454,7 +454,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             # Retrieve once for all methods, before any of them is timed.
             yield from prepare(task, backend)
             answers.append((yield from self._driven(task, backend)))
-        return Comparison(question, tuple(answers))
+        return MethodAnswers(question, tuple(answers))
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

@@ -6,8 +6,8 @@ method.
 """
 
 from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found
-from oprag.methods.comparison import Comparison
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
+from oprag.methods.method_answers import MethodAnswers
 from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage
 from oprag.methods.options import MethodOptions
 from oprag.methods.passages import packed, split_passages
@@ -21,11 +21,11 @@ __all__ = [
     "Answer",
     "Call",
     "Citation",
-    "Comparison",
     "Completion",
     "Embed",
     "Generate",
     "Message",
+    "MethodAnswers",
     "MethodOptions",
     "PassageAnswer",
     "Prompt",

@@ -97,8 +97,8 @@ class Framework(ABC):
     ) -> Any:
         """The comparison of several methods."""
         if way[0] == "a":
-            return await answerer.acompare(question, methods, **more)
-        return answerer.compare(question, methods, **more)
+            return await answerer.aanswer_with(question, methods, **more)
+        return answerer.answer_with(question, methods, **more)
 
     def said(self, model: Any) -> list[list[tuple[str, str]]]:
         """The messages of each call, with the roles of their writers."""

@@ -150,12 +150,12 @@ async def test_a_stream_that_is_put_aside_holds_up_no_other_question(framework: 
 
 @each_framework
 @pytest.mark.parametrize("method", ["stuff", "map_reduce", "step_down", "self_route"])
-@pytest.mark.parametrize("asking", ["async_once", "aanswer", "acompare", "astream"])
+@pytest.mark.parametrize("asking", ["async_once", "aanswer", "aanswer_with", "astream"])
 async def test_cancelling_cancels_the_calls(framework: Framework, asking: str, method: str):
     model = framework.model(reply=by_step, seconds=600)
     answerer = framework.over(model, method, 6, max_concurrency=5)
-    if asking in {"aanswer", "acompare"}:
-        work = getattr(answerer, asking)(QUESTION, *([[method]] if asking == "acompare" else []))
+    if asking in {"aanswer", "aanswer_with"}:
+        work = getattr(answerer, asking)(QUESTION, *([[method]] if asking == "aanswer_with" else []))
     else:
         work = framework.run(answerer, asking)
     task = asyncio.ensure_future(work)

@@ -52,7 +52,7 @@ def test_a_conversation_and_choices(method: str):
 
 async def test_comparisons_are_equal():
     (chain_model, chain), (engine_model, engine) = map(over_sources, FRAMEWORKS)
-    ours, theirs = chain.compare(QUESTION, METHODS), await engine.acompare(QUESTION, METHODS)
+    ours, theirs = chain.answer_with(QUESTION, METHODS), await engine.aanswer_with(QUESTION, METHODS)
     assert CHAIN.said(chain_model) == ENGINE.said(engine_model)
     assert [_values(answer) for answer in ours] == [_values(answer) for answer in theirs]
     assert [answer.method for answer in theirs] == METHODS

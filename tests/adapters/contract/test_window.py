@@ -282,7 +282,7 @@ async def test_methods_that_are_compared_have_each_their_own_room(framework: Fra
     methods = ["stuff", "map_reduce", "stuff"]
     is_async = way == "async_once"
     first, second, third = (
-        await answerer.acompare(QUESTION, methods) if is_async else answerer.compare(QUESTION, methods)
+        await answerer.aanswer_with(QUESTION, methods) if is_async else answerer.answer_with(QUESTION, methods)
     )
     assert len(first.context.kept) == len(third.context.kept) < 10
     assert len(second.context.kept) == COUNT

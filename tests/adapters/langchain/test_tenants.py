@@ -222,8 +222,8 @@ async def test_answer_and_compare_take_a_filter(shared):
     answers = [
         chain.answer(QUESTION, filter=only("B")),
         await chain.aanswer(QUESTION, filter=only("B")),
-        *chain.compare(QUESTION, ["stuff", "refine"], filter=only("B")),
-        *await chain.acompare(QUESTION, ["stuff", "refine"], filter=only("B")),
+        *chain.answer_with(QUESTION, ["stuff", "refine"], filter=only("B")),
+        *await chain.aanswer_with(QUESTION, ["stuff", "refine"], filter=only("B")),
         *[one for one in chain.stream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
         *[one async for one in chain.astream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
     ]

@@ -13,7 +13,7 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
-from oprag.methods import Answer, Comparison
+from oprag.methods import Answer, MethodAnswers
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, ranked, run
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
 from tests.adapters.scripted import METHODS, QUESTION, STEPS, both_sides, by_step
@@ -25,8 +25,10 @@ async def ask(chain: Any, *given: Any, is_async: bool, **more: Any) -> Answer:
     return answer
 
 
-async def compare(chain: Any, methods: Sequence[str], *, is_async: bool) -> Comparison:
-    compared: Comparison = await chain.acompare(QUESTION, methods) if is_async else chain.compare(QUESTION, methods)
+async def compare(chain: Any, methods: Sequence[str], *, is_async: bool) -> MethodAnswers:
+    compared: MethodAnswers = (
+        await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
+    )
     return compared
 
 
@@ -161,7 +163,9 @@ async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bo
     given: dict[str, Any] = {"choices": ["a storm", "a calm"], "language": "German"}
     methods = ["stuff", "map_reduce"]
     compared = (
-        await chain.acompare(QUESTION, methods, **given) if is_async else chain.compare(QUESTION, methods, **given)
+        await chain.aanswer_with(QUESTION, methods, **given)
+        if is_async
+        else chain.answer_with(QUESTION, methods, **given)
     )
     asked = [call.prompt.text for answer in compared for call in answer.calls if call.step in {"answer", "map"}]
     assert len(asked) == 3
@@ -192,7 +196,7 @@ async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():
         asked.append(given)
         return parts(2)
 
-    chain_of(Model(), retriever=RunnableLambda(search)).compare(QUESTION, ["stuff", "refine"])
+    chain_of(Model(), retriever=RunnableLambda(search)).answer_with(QUESTION, ["stuff", "refine"])
     assert asked == [{"input": QUESTION}]
 
 

@@ -56,7 +56,6 @@ async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int
 
 
 @both_sides
-@pytest.mark.parametrize("as_completed", [False, True], ids=["batch", "as completed"])
 @pytest.mark.parametrize(
     ("own", "config", "most"),
     [
@@ -68,28 +67,18 @@ async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int
     ],
     ids=str,
 )
-async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(
-    is_async: bool, as_completed: bool, own: int, config: Any, most: int
-):
+async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(is_async: bool, own: int, config: Any, most: int):
     model = Model(meeting=Meeting(most))
     chain = chain_of(model, count=1, max_concurrency=own)
-    await all_of(chain, [f"{number}?" for number in range(6)], config, is_async=is_async, as_completed=as_completed)
+    await all_of(chain, [f"{number}?" for number in range(6)], config, is_async=is_async)
     assert model.peak == most
     assert len(model.calls) == 6
 
 
-async def all_of(
-    chain: Any, inputs: list[Any], config: Any, *, is_async: bool, as_completed: bool = False
-) -> list[Any]:
+async def all_of(chain: Any, inputs: list[Any], config: Any, *, is_async: bool) -> list[Any]:
     """The results of a batch, in the sequence of the inputs."""
-    if not as_completed:
-        results: list[Any] = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
-        return results
-    if is_async:
-        pairs = [pair async for pair in chain.abatch_as_completed(inputs, config)]
-    else:
-        pairs = list(chain.batch_as_completed(inputs, config))
-    return [result for _, result in sorted(pairs, key=lambda pair: int(pair[0]))]
+    results: list[Any] = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
+    return results
 
 
 @both_sides
@@ -109,20 +98,6 @@ async def test_a_batch_with_a_config_for_each_question_has_one_limit(is_async: b
     configs: Any = [{"max_concurrency": 3, "tags": [str(number)]} for number in range(4)]
     inputs = [f"{number}?" for number in range(4)]
     _ = await chain.abatch(inputs, configs) if is_async else chain.batch(inputs, configs)
-    assert model.peak == 3
-
-
-@both_sides
-async def test_a_batch_as_completed_has_one_limit(is_async: bool):
-    model = Model(meeting=Meeting(3))
-    chain = chain_of(model, count=4, method="map_reduce")
-    config: Any = {"max_concurrency": 3}
-    inputs: Any = [f"{number}?" for number in range(4)]
-    if is_async:
-        done = [number async for number, _ in chain.abatch_as_completed(inputs, config)]
-    else:
-        done = [number for number, _ in chain.batch_as_completed(inputs, config)]
-    assert sorted(done) == [0, 1, 2, 3]
     assert model.peak == 3
 
 

@@ -170,7 +170,7 @@ async def test_from_chain_type_with_tags_still_gives_rich_answers():
     chain: Any = OrderPreservingChain.from_chain_type(Model(), retriever=found(), tags=["t"])
     assert chain.answer(QUESTION).text == "An answer."
     assert (await chain.aanswer(QUESTION)).text == "An answer."
-    assert [answer.method for answer in chain.compare(QUESTION, ["stuff", "refine"])] == ["stuff", "refine"]
+    assert [answer.method for answer in chain.answer_with(QUESTION, ["stuff", "refine"])] == ["stuff", "refine"]
 
 
 CLASSIC_PROMPTS: list[Any] = [

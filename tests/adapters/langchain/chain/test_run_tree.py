@@ -80,8 +80,8 @@ async def test_answer_and_compare_are_one_run_each(collector):
     config: Any = {"callbacks": [collector], "run_name": "mine", "tags": ["t"]}
     chain.answer(QUESTION, config=config)
     await chain.aanswer(QUESTION, config=config)
-    chain.compare(QUESTION, ["stuff", "refine"], config=config)
-    await chain.acompare(QUESTION, ["stuff", "refine"], config=config)
+    chain.answer_with(QUESTION, ["stuff", "refine"], config=config)
+    await chain.aanswer_with(QUESTION, ["stuff", "refine"], config=config)
     trees = [kinds(seen(root)) for root in collector.traced_runs]
     assert trees[:2] == [("mine", "chain", [RETRIEVED, call("answer")])] * 2
     assert trees[2:] == [("mine", "chain", [RETRIEVED, call("answer"), call("answer"), call("refine")])] * 2

@@ -282,7 +282,7 @@ def test_what_is_no_argument_of_retrieval_qa_is_refused():
 async def test_a_comparison_of_nothing(is_async: bool, methods: Any):
     chain: Any = chain_of(Model())
     with pytest.raises(OptionError, match="list of methods"):
-        await chain.acompare(QUESTION, methods) if is_async else chain.compare(QUESTION, methods)
+        await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
 
 
 @both_sides
@@ -292,7 +292,7 @@ async def test_a_comparison_makes_a_follow_up_stand_by_itself_once(is_async: boo
     retriever = Found(documents=parts(2))
     chain: Any = chain_of(model, retriever=retriever)
     methods, said = ["stuff", "refine", "map_rerank"], [("Who?", "Ada.")]
-    call = chain.acompare if is_async else chain.compare
+    call = chain.aanswer_with if is_async else chain.answer_with
     compared = call("And then?", methods, chat_history=said)
     compared = await compared if is_async else compared
     assert retriever.asked == ["Standalone 0?"]

@@ -40,7 +40,7 @@ async def test_the_models_own_figures(is_async: bool, streaming: bool):
     assert answer.usage == Usage(5_000, 7 * sum(len(call.reply) for call in answer.calls))
     assert not answer.usage.estimated
     assert "estimated" not in answer.explain()
-    assert "~" not in str(chain_of(model).compare(QUESTION, ["stuff"])).split("\n", 1)[1]
+    assert "~" not in str(chain_of(model).answer_with(QUESTION, ["stuff"])).split("\n", 1)[1]
 
 
 @both_sides
@@ -53,7 +53,7 @@ async def test_an_estimate_is_marked(is_async: bool, streaming: bool):
     assert answer.usage.estimated
     assert "estimated" in answer.explain()
     assert answer.to_dict()["usage"]["estimated"] is True
-    assert "~2" in str(chain.compare(QUESTION, ["stuff"]))
+    assert "~2" in str(chain.answer_with(QUESTION, ["stuff"]))
 
 
 @both_sides

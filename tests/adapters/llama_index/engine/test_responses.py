@@ -174,7 +174,7 @@ def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(me
         full_engine(inner.as_structured_llm(Reply), method)
     engine: Any = full_engine(inner.as_structured_llm(Reply), "stuff")
     with pytest.raises(ValueError, match="returns objects"):
-        engine.compare(QUESTION, ["stuff", method])
+        engine.answer_with(QUESTION, ["stuff", method])
     assert inner.read == []
 
 

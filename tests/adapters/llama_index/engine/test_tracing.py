@@ -185,16 +185,16 @@ async def test_the_parts_have_spans_too(is_async: bool, spans: Spans):
     assert ancestors(spans, "Model.achat" if is_async else "Model.chat")
 
 
-@pytest.mark.parametrize("name", ["answer", "compare"])
+@pytest.mark.parametrize("name", ["answer", "answer_with"])
 @both_sides
 async def test_calls_of_a_rich_answer_have_it_as_their_parent(name: str, is_async: bool, spans: Spans):
     engine = engine_of(Model(), method="map_reduce")
     if name == "answer":
         await answered(engine, is_async)
     elif is_async:
-        await engine.acompare(QUESTION, ["map_reduce"])
+        await engine.aanswer_with(QUESTION, ["map_reduce"])
     else:
-        engine.compare(QUESTION, ["map_reduce"])
+        engine.answer_with(QUESTION, ["map_reduce"])
     prefix = "a" if is_async else ""
     assert {parent for child, parent in spans.seen if child.startswith("Model.")} == {f"{ENGINE}.{prefix}{name}"}
     assert spans.open_spans == {}

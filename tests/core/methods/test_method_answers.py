@@ -3,18 +3,18 @@ from html.parser import HTMLParser
 
 import pytest
 
-from oprag.methods import Comparison
+from oprag.methods import MethodAnswers
 from tests.core.methods.helpers import QUESTION, World, parts
 
 HOSTILE = "<script>alert('x')</script> & \"quoted\" \x1b[2J\x00\u202e{x}\n\n| a |"
 
 
-def compare(*methods: str, question: str = QUESTION, answer: str = "It sank.") -> Comparison:
+def compare(*methods: str, question: str = QUESTION, answer: str = "It sank.") -> MethodAnswers:
     answers = tuple(
         World(parts(3), answer=answer, refine=answer, reduce=answer).answer(question, method=method)
         for method in methods
     )
-    return Comparison(question, answers)
+    return MethodAnswers(question, answers)
 
 
 class Reader(HTMLParser):

@@ -11,7 +11,7 @@ from oprag.masking import describe, start_of
 from oprag.methods.answer import Answer
 from oprag.text_table import html_table, one_line, printable, shortened, table
 
-__all__ = ["Comparison", "check_methods"]
+__all__ = ["MethodAnswers", "check_methods"]
 
 _ANSWER_WIDTH = 120  # characters of an answer in a row
 _QUESTION_LENGTH = 4_000  # characters
@@ -25,7 +25,7 @@ def check_methods(methods: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Comparison(Sequence[Answer]):
+class MethodAnswers(Sequence[Answer]):
     """The answers of several methods to one question; prints as a table, also in notebooks.
 
     Attributes:
