@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,10 +13,6 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.response.schema import (
     RESPONSE_TYPE,
-    AsyncStreamingResponse,
-    PydanticResponse,
-    Response,
-    StreamingResponse,
 )
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
@@ -28,10 +24,9 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag.context import Context, build_context
-from oprag.context_report import METADATA_KEY
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
@@ -40,6 +35,7 @@ from oprag.llama_index.messages import as_template, history_of, shown_template, 
 from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
+from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.masking import describe
@@ -51,7 +47,7 @@ from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import Shown, answering, drive, prepare
+from oprag.methods.run import answering, drive, prepare
 from oprag.methods.task import Task
 from oprag.option_fields import given_options
 from oprag.options import NO_LIMITS, ContextOptions, check_bool
@@ -304,6 +300,28 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
 
+    def stream_answer(
+        self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
+    ) -> Iterator[str | Answer]:
+        """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
+        steps = self._driven(*self._begun(question, self._options, choices, chat_history), streaming=True)
+        pieces = AnswerPieces()
+        with self.callback_manager.as_trace("query"):
+            for shown in iterate_sync(steps):
+                yield from pieces.with_answer(shown)
+
+    async def astream_answer(
+        self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
+    ) -> AsyncIterator[str | Answer]:
+        """Async version of `stream_answer`."""
+        steps = self._driven(*self._begun(question, self._options, choices, chat_history), streaming=True)
+        pieces = AnswerPieces()
+        with self.callback_manager.as_trace("query"):
+            async with aclosing(iterate_async(steps)) as all_shown:  # type: ignore[type-var]
+                async for shown in all_shown:
+                    for piece in pieces.with_answer(shown):
+                        yield piece
+
     @dispatcher.span
     def answer_with(
         self,
@@ -411,12 +429,12 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             response: RESPONSE_TYPE
             if self.streaming:
                 response = yield Step(
-                    lambda: _streamed(iterate_sync(steps), source_nodes),
-                    lambda: _astreamed(iterate_async(steps), source_nodes),
+                    lambda: streaming_response(iterate_sync(steps), source_nodes),
+                    lambda: streaming_response_async(iterate_async(steps), source_nodes),
                 )
             else:
                 answer = yield from steps
-                response = _response(answer, source_nodes(answer.contexts))
+                response = response_of(answer, source_nodes(answer.contexts))
             event.on_end({EventPayload.RESPONSE: response})
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -471,93 +489,3 @@ def _as_given(nodes: list[NodeWithScore], options: ContextOptions) -> Context:
         changes["order"] = "rank"
     # Without inputs, the context cannot be cut later: ordered nodes have no ranks, so the best are unknown.
     return replace(build_context(chunks_of(nodes), replace(options, **changes)), inputs=None)
-
-
-# Responses.
-
-
-def _response(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
-    metadata = _metadata(nodes) | _about(answer)
-    if isinstance(answer.parsed, BaseModel):
-        return PydanticResponse(answer.parsed, source_nodes=nodes, metadata=metadata)
-    return Response(answer.text, source_nodes=nodes, metadata=metadata)
-
-
-def _streamed(
-    shown: Iterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
-) -> StreamingResponse:
-    """A streaming response, returned when retrieval is complete and the answer starts."""
-    contexts: list[Context] = []
-    for first in shown:
-        if not isinstance(first, Context):
-            break
-        contexts.append(first)
-    nodes = source_nodes(contexts)
-    metadata = _metadata(nodes)
-
-    def pieces() -> Generator[str, None, None]:
-        pieces_of = _AnswerPieces(metadata)
-        yield from pieces_of.take(first)
-        for one in shown:
-            yield from pieces_of.take(one)
-
-    return StreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
-
-
-async def _astreamed(
-    shown: AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
-) -> AsyncStreamingResponse:
-    """Async version of `_streamed`."""
-    contexts: list[Context] = []
-    async for first in shown:
-        if not isinstance(first, Context):
-            break
-        contexts.append(first)
-    nodes = source_nodes(contexts)
-    metadata = _metadata(nodes)
-
-    async def pieces() -> AsyncGenerator[str, None]:
-        pieces_of = _AnswerPieces(metadata)
-        for piece in pieces_of.take(first):
-            yield piece
-        async for one in shown:
-            for piece in pieces_of.take(one):
-                yield piece
-
-    return AsyncStreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
-
-
-class _AnswerPieces:
-    """The pieces of an answer; a single piece if the answer was not streamed."""
-
-    def __init__(self, metadata: dict[str, Any]) -> None:
-        self._metadata = metadata
-        self._streamed = False
-
-    def take(self, shown: Shown) -> Iterator[str]:
-        if isinstance(shown, str):
-            if shown:
-                self._streamed = True
-                yield shown
-        elif isinstance(shown, Answer):
-            self._metadata.update(_about(shown))
-            if not self._streamed:
-                yield shown.text
-
-
-def _metadata(nodes: Sequence[NodeWithScore]) -> dict[str, Any]:
-    """The metadata of the nodes, in the same format as LlamaIndex's own synthesizers."""
-    return {scored.node.node_id: scored.node.metadata for scored in nodes}
-
-
-def _about(answer: Answer) -> dict[str, Any]:
-    about: dict[str, Any] = {
-        "method": answer.method,
-        "route": answer.route,
-        "calls": len(answer.calls),
-        "usage": answer.usage._asdict(),
-        "notes": list(answer.notes),
-    }
-    if answer.cited:
-        about["citations"] = [citation.to_dict() for citation in answer.citations]
-    return {METADATA_KEY: about}

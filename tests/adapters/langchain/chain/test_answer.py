@@ -1,4 +1,4 @@
-"""`answer`, `compare` and `stream_answer` with inputs, retrievers and citations as LangChain has them."""
+"""`answer` and `answer_with`, with inputs, retrievers and citations as LangChain has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods import Answer, MethodAnswers
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, ranked, run
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
-from tests.adapters.scripted import METHODS, QUESTION, STEPS, both_sides, by_step
+from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
 from tests.meeting import Clock
 
 
@@ -120,8 +120,6 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
 
 
 async def test_spans_and_pages_of_citations():
-    from langchain_core.documents import Document
-
     text = "Ada sailed north. Then the storm came. All was well."
     starts = [(0, 17), (18, 38), (39, 52)]
     documents = [
@@ -203,57 +201,6 @@ async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():
 def test_documents_of_several_searches_are_given_once():
     result = full_chain(Model(reply=by_step), "step_down", variants=2).invoke(QUESTION)
     assert numbers_of(result["context"]) == [0, 1, 2, 3]
-
-
-# Answers in pieces
-
-
-async def streamed(chain: Any, *given: Any, is_async: bool, **more: Any) -> list[Any]:
-    if is_async:
-        return [piece async for piece in chain.astream_answer(*given, **more)]
-    return list(chain.stream_answer(*given, **more))
-
-
-@both_sides
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_streamed_answer_is_that_of_answer(is_async: bool, method: str):
-    chain = full_chain(Model(reply=by_step), method, cite=True)
-    history = [("Who sailed?", "Ada.")]
-    *texts, answer = await streamed(chain, QUESTION, is_async=is_async, chat_history=history)
-    assert isinstance(answer, Answer)
-    assert all(isinstance(text, str) for text in texts)
-    assert "".join(texts) == answer.text
-    whole = await ask(chain, QUESTION, is_async=is_async, chat_history=history)
-    assert answer.text == whole.text
-    assert [call.prompt for call in answer.calls] == [call.prompt for call in whole.calls]
-    assert (answer.citations, answer.notes, answer.route) == (whole.citations, whole.notes, whole.route)
-
-
-@both_sides
-async def test_a_streamed_answer_without_passages(is_async: bool):
-    *texts, answer = await streamed(chain_of(Model(), retriever=Found(documents=[])), QUESTION, is_async=is_async)
-    assert "".join(texts) == answer.text == "No passages were found for this question."
-
-
-@both_sides
-async def test_a_streamed_answer_is_one_run(collector, is_async: bool):
-    config: Any = {"callbacks": [collector], "run_name": "mine"}
-    await streamed(chain_of(Model()), QUESTION, is_async=is_async, config=config)
-    (root,) = collector.traced_runs
-    assert root.name == "mine"
-    assert [child.name for child in root.child_runs] == ["OrderPreservingRetriever", "answer"]
-
-
-async def test_a_streamed_answer_that_is_closed_ends_the_models_stream():
-    model = Model(reply=lambda prompt: "One two three four.")
-    pieces = chain_of(model).stream_answer(QUESTION)
-    assert next(pieces) == "One"
-    pieces.close()  # type: ignore[attr-defined]
-    assert (model.running, model.cut_off) == (0, 1)
-    apieces: Any = chain_of(model).astream_answer(QUESTION)
-    assert await anext(apieces) == "One"
-    await apieces.aclose()
-    assert (model.running, model.cut_off) == (0, 2)
 
 
 CITING = "He sailed [3], twice [1, 3]. [9]"

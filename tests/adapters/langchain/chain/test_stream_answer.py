@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError, QueryError
 from oprag.methods import Answer
-from tests.adapters.langchain.chain.conftest import Found, Model, chain_of
+from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.langchain.chain.test_structured_output import FOUND, Structured, Verdict
-from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
 
 
@@ -38,33 +36,6 @@ async def test_an_object_is_no_text_in_pieces(is_async: bool, include_raw: bool)
     assert isinstance(answer, Answer)
     assert (answer.parsed["parsed"] if include_raw else answer.parsed) == FOUND
     assert json.loads(answer.text) == FOUND.model_dump()
-
-
-@both_sides
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
-async def test_a_stream_that_breaks_gives_no_answer(is_async: bool, on_error: Any):
-    chain = chain_of(Model(reply=lambda prompt: "One two three four.", breaks_after=2), on_error=on_error)
-    pieces: list[Any] = []
-    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke"):
-        await consume(pieces, chain, QUESTION, is_async=is_async)
-    assert "".join(pieces) == "One two"
-
-
-@both_sides
-@pytest.mark.parametrize("question", ["", " \n", None, 5, ["a"]])
-async def test_a_question_that_cannot_be_asked_costs_nothing(is_async: bool, question: Any):
-    model, retriever = Model(), Found(documents=parts(2))
-    with pytest.raises(QueryError):
-        await streamed(chain_of(model, retriever=retriever), question, is_async=is_async)
-    assert (model.calls, retriever.asked) == ([], [])
-
-
-async def test_nobody_who_reads_nothing_asks_anything():
-    model, retriever = Model(), Found(documents=parts(2))
-    chain = chain_of(model, retriever=retriever)
-    chain.stream_answer(QUESTION).close()  # type: ignore[attr-defined]
-    await chain.astream_answer(QUESTION).aclose()  # type: ignore[attr-defined]
-    assert (model.calls, retriever.asked) == ([], [])
 
 
 @both_sides
@@ -108,9 +79,21 @@ async def test_an_input_by_the_name_of_the_answer_is_none_of_its_pieces(is_async
 
 
 @both_sides
-async def test_each_stream_is_a_question_of_its_own(is_async: bool):
-    model = Model(reply=by_step)
-    chain = chain_of(model)
-    first, second = [(await streamed(chain, text, is_async=is_async))[-1] for text in ("Who?", "Where?")]
-    assert (first.question, second.question) == ("Who?", "Where?")
-    assert [answer.text for answer in (first, second)] == [by_step(prompt) for prompt in model.read]
+async def test_a_streamed_answer_is_one_run(collector, is_async: bool):
+    config: Any = {"callbacks": [collector], "run_name": "mine"}
+    await streamed(chain_of(Model()), QUESTION, is_async=is_async, config=config)
+    (root,) = collector.traced_runs
+    assert root.name == "mine"
+    assert [child.name for child in root.child_runs] == ["OrderPreservingRetriever", "answer"]
+
+
+async def test_a_streamed_answer_that_is_closed_ends_the_models_stream():
+    model = Model(reply=lambda prompt: "One two three four.")
+    pieces = chain_of(model).stream_answer(QUESTION)
+    assert next(pieces) == "One"
+    pieces.close()  # type: ignore[attr-defined]
+    assert (model.running, model.cut_off) == (0, 1)
+    apieces: Any = chain_of(model).astream_answer(QUESTION)
+    assert await anext(apieces) == "One"
+    await apieces.aclose()
+    assert (model.running, model.cut_off) == (0, 2)
