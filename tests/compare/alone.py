@@ -11,21 +11,22 @@ from oprag.compare.data.data_set import Question
 from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
+from oprag.methods.backend import Backend, Vectors
 from oprag.methods.model_calls import Completion, Prompt
-from oprag.methods.run import Pieces, Vectors, drive
+from oprag.methods.run import drive
 from oprag.methods.task import Task
 from oprag.steps import Limit, Step, Steps, run_sync
 
 __all__ = ["answer_alone"]
 
 
-class _Alone:
-    """A driver's backend over the public index; a `Backend`."""
+class _Alone(Backend):
+    """A driver's backend over the public index."""
 
     def __init__(
         self, cell: Cell, documents: Mapping[str, Any], embedder: Any, tokenizer: Any, model: Callable[[str], Any]
     ) -> None:
-        self.known: dict[Prompt, Completion] = {}
+        super().__init__()
         self._cell = cell
         self._documents = documents
         self._embedder = embedder
@@ -39,7 +40,7 @@ class _Alone:
             chunk_overlap=cell.split.overlap,
         )
 
-    def retrieve(self, question: str) -> Steps[Context]:
+    def find(self, question: str) -> Steps[Context]:
         context_options = self._cell.context_options
         depth = context_options.max_candidates or context_options.k or len(self._index)
         context: Context = yield Step(
@@ -52,11 +53,11 @@ class _Alone:
         )
         return context
 
-    def complete(self, prompt: Prompt) -> Steps[Completion]:
+    def call(self, prompt: Prompt) -> Steps[Completion]:
         return Completion((yield Step(lambda: self._model(prompt.text))))
 
-    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        return self.complete(prompt)
+    def embedding(self) -> Any:
+        raise NotImplementedError
 
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         asked = yield Step(lambda: self._embedder.embed_questions(questions))

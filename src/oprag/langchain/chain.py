@@ -553,7 +553,9 @@ class OrderPreservingChain(
             question_key=self.input_key,
             window=window_of(self.llm, config),
         )
-        backend = LangChainBackend(self.llm, retriever, task.context_options, self.embeddings, reader, config, filter)
+        backend = LangChainBackend(
+            self.llm, retriever, task.context_options, self.embeddings, config, filter, reader=reader
+        )
         limit = _batch_limit.get()
         if limit is None:
             limit = Limit(config.get("max_concurrency") or options.max_concurrency)

@@ -167,20 +167,18 @@ def _turn(turn: Any) -> tuple[Message, ...]:
     )
 
 
-def completion_of(reply: Any, seconds: float) -> Completion:
+def completion_of(reply: Any) -> Completion:
     """Convert a model's reply: a message, a string, or an object for structured output."""
     if isinstance(reply, str):
-        return Completion(str(reply), seconds=seconds)
+        return Completion(str(reply))
     if isinstance(reply, BaseMessage):
-        return Completion(
-            str(reply.text), usage=usage_of(reply), seconds=seconds, finish_reason=finish_reason_of(reply)
-        )
+        return Completion(str(reply.text), usage=usage_of(reply), finish_reason=finish_reason_of(reply))
     raw = reply.get("raw") if isinstance(reply, dict) else None
     if not isinstance(raw, BaseMessage):
-        return Completion(_as_json(reply), reply, seconds=seconds)
+        return Completion(_as_json(reply), reply)
     # Structured output with `include_raw=True`; if parsing failed, the text is the raw reply.
     text = _as_json(reply.get("parsed")) or str(raw.text)
-    return Completion(text, reply, usage=usage_of(raw), seconds=seconds, finish_reason=finish_reason_of(raw))
+    return Completion(text, reply, usage=usage_of(raw), finish_reason=finish_reason_of(raw))
 
 
 def _as_json(value: Any) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -16,14 +15,13 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.embedding.cache import VectorCache
-from oprag.files.source_reader import SourceReader, read_with
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of, context_of
 from oprag.llama_index.vectors import FindPositions, NodeSources
-from oprag.methods.model_calls import Completion, Prompt, Usage, part
+from oprag.methods.backend import Backend, Collected, completed
+from oprag.methods.model_calls import Completion, Prompt, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
-from oprag.methods.run import Pieces, Vectors
 from oprag.options import ContextOptions
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_sync
@@ -35,8 +33,8 @@ _REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stop
 
 
 @dataclass
-class LlamaIndexBackend:
-    """The components that answer one question.
+class LlamaIndexBackend(Backend):
+    """LlamaIndex's components.
 
     Attributes:
         llm: The model.
@@ -46,11 +44,8 @@ class LlamaIndexBackend:
         sources: The sources of vectors and neighbors, if the options need them.
         cache: The vector cache.
         embed_model: Returns the embedding model or the `oprag.Embedder`.
-        reader: Reads the full text of sources, if available.
         prompts: The prompt templates.
         find_positions: Adds positions to chunks without one in their metadata.
-        found: Cache of contexts by question.
-        known: Cache of replies by prompt.
     """
 
     llm: LLM
@@ -60,20 +55,12 @@ class LlamaIndexBackend:
     sources: NodeSources | None
     cache: VectorCache
     embed_model: Callable[[], Any]
-    reader: SourceReader | None
     prompts: Prompts
     find_positions: FindPositions
-    found: dict[str, Context] = field(default_factory=dict)
-    known: dict[Prompt, Completion] = field(default_factory=dict)
 
-    def retrieve(self, question: str) -> Steps[Context]:
-        """Retrieve the context of a question."""
-        if question not in self.found:
-            self.found[question] = yield from self.find(QueryBundle(question))
-        return self.found[question]
-
-    def find(self, query: QueryBundle) -> Steps[Context]:
-        """Retrieve the context of a query."""
+    def find(self, question: str | QueryBundle) -> Steps[Context]:
+        """Search for a question, and build its context."""
+        query = QueryBundle(question) if isinstance(question, str) else question
         bundle = query if self.sources is None else (yield from self.sources.with_vector(query))
         nodes = yield Step(lambda: self.retriever.retrieve(bundle), lambda: self.retriever.aretrieve(bundle))
         if self.context_options.k is not None:
@@ -83,98 +70,60 @@ class LlamaIndexBackend:
         chunks = by_rank(chunks_of(nodes), nodes)
         return (yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions))
 
-    def complete(self, prompt: Prompt) -> Steps[Completion]:
-        """Call the model, and return its reply or its error."""
-        if self.known and prompt in self.known:
-            return self.known[prompt]
-        return (yield from _completed(self.llm, prompt, self.prompts))
+    def call(self, prompt: Prompt) -> Steps[Completion]:
+        """Call the model."""
+        return _called(self.llm, prompt, self.prompts)
 
-    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        """Stream the model's reply, emit its pieces, starting with an empty one, and return the reply or its error."""
+    def opened(self, prompt: Prompt) -> Step | None:
+        """Open a stream of the model's reply; None for structured output, which cannot be parsed in pieces."""
         llm = self.llm
-        # Incomplete structured output cannot be parsed, so it is not streamed.
         if isinstance(llm, StructuredLLM) or llm.output_parser is not None:
-            return (yield from self.complete(prompt))
-        collected = _Collected()
-        try:
-            given = sent(llm, prompt, getattr(self.prompts, prompt.step, None))
-            if isinstance(given, str):
-                opened = Step(
-                    lambda: llm.stream_complete(given, formatted=True),
-                    lambda: llm.astream_complete(given, formatted=True),
-                )
-            else:
-                opened = Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
-            yield from pieces.read(opened, collected.add)
-            return collected.completion()
-        except Exception as error:  # noqa: BLE001
-            return collected.completion(error)
+            return None
+        given = sent(llm, prompt, getattr(self.prompts, prompt.step, None))
+        if isinstance(given, str):
+            return Step(
+                lambda: llm.stream_complete(given, formatted=True), lambda: llm.astream_complete(given, formatted=True)
+            )
+        return Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
 
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """Return one vector per question, and one per text."""
-        from oprag.embedding.vectors import embedded_together
+    def collected(self) -> Collected:
+        """What collects a streamed reply."""
+        return _CollectedResponses()
 
-        embedder, cache = as_embedder(self.embed_model()), self.cache
-        usable = cache.path is None or getattr(embedder, "persistent", True)
-        return embedded_together(embedder, cache if usable else None, questions, texts)
-
-    def read(self, source: str) -> Steps[str]:
-        """Read the full text of a source."""
-        text: str = yield Step(lambda: read_with(self.reader, source))
-        return text
+    def embedding(self) -> tuple[Any, VectorCache | None]:
+        """The embedder, and the cache of its vectors."""
+        return as_embedder(self.embed_model()), self.cache
 
 
 def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
     """Call a model, and return its reply or its error."""
-    return run_sync(_completed(llm, prompt, prompts))
+    return run_sync(completed(lambda: _called(llm, prompt, prompts)))
 
 
-def _completed(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
-    """Call a model, and return its reply or its error."""
-    started = time.perf_counter()
-    try:
-        given = sent(llm, prompt, getattr(prompts, prompt.step, None))
-        if isinstance(given, str):
-            reply = yield Step(
-                lambda: llm.complete(given, formatted=True), lambda: llm.acomplete(given, formatted=True)
-            )
-        else:
-            reply = yield Step(lambda: llm.chat(given), lambda: llm.achat(given))
-        text = (reply.text if hasattr(reply, "text") else reply.message.content) or ""
-        return Completion(
-            llm._parse_output(text),  # noqa: SLF001 - as `predict` does
-            reply.raw if isinstance(llm, StructuredLLM) else None,
-            usage=usage_of(reply),
-            seconds=time.perf_counter() - started,
-            finish_reason=_finish_reason(reply),
-        )
-    except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
-        return Completion(error=error, seconds=time.perf_counter() - started)
+def _called(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:
+    given = sent(llm, prompt, getattr(prompts, prompt.step, None))
+    if isinstance(given, str):
+        reply = yield Step(lambda: llm.complete(given, formatted=True), lambda: llm.acomplete(given, formatted=True))
+    else:
+        reply = yield Step(lambda: llm.chat(given), lambda: llm.achat(given))
+    text = (reply.text if hasattr(reply, "text") else reply.message.content) or ""
+    return Completion(
+        llm._parse_output(text),  # noqa: SLF001 - as `predict` does
+        reply.raw if isinstance(llm, StructuredLLM) else None,
+        usage=usage_of(reply),
+        finish_reason=_finish_reason(reply),
+    )
 
 
-class _Collected:
-    """Collects the chunks of a streamed reply."""
+class _CollectedResponses(Collected):
+    """The responses of a stream."""
 
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._texts: list[str] = []
-        self._usage: Usage | None = None
-        self._finish_reason: str | None = None
-
-    def add(self, response: Any) -> str:
-        """Add a chunk, and return its text."""
-        self._usage = usage_of(response) or self._usage
-        self._finish_reason = _finish_reason(response) or self._finish_reason
-        text = response.delta or ""
-        self._texts.append(text)
-        return text
-
-    def completion(self, error: Exception | None = None) -> Completion:
-        """The whole reply, or the error with the usage so far."""
-        seconds = time.perf_counter() - self._started
-        if error is not None:
-            return Completion(error=error, seconds=seconds, usage=self._usage)
-        return Completion("".join(self._texts), usage=self._usage, seconds=seconds, finish_reason=self._finish_reason)
+    def add(self, chunk: Any) -> str:
+        """Add a response, and return its text."""
+        self.usage = usage_of(chunk) or self.usage
+        self.finish_reason = _finish_reason(chunk) or self.finish_reason
+        self.texts.append(chunk.delta or "")
+        return self.texts[-1]
 
 
 def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:

@@ -386,9 +386,9 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             self._sources(context_options) if (ours or self)._needs_sources else None,  # noqa: SLF001
             self.vector_cache if ours is None else common_cache(self, ours),
             self._model,
-            self._reader,
             options.prompts,
             (ours or self)._find_positions,  # noqa: SLF001
+            reader=self._reader,
         )
 
     def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:

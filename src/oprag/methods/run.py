@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from oprag.context import Context
 from oprag.errors import EmbeddingError, ModelError, ModelWarning, OpragError
 from oprag.masking import describe, error_text, masked_error
 from oprag.methods.answer import Answer, Result
+from oprag.methods.backend import Backend, Pieces, Vectors
 from oprag.methods.effects import Body, Effect, Embed, Generate, ReadSources, Request, Retrieve, Together
 from oprag.methods.model_calls import Call, Completion, Prompt, Usage
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import reply_text
 from oprag.methods.task import Task
 from oprag.methods.window import Window, cut_note, overflow_in
-from oprag.steps import Emit, Limit, Parallel, Step, Steps
+from oprag.steps import Emit, Limit, Parallel, Steps
 from oprag.warn import warn
 
 __all__ = [
     "CUT_SHORT",
     "EMPTY",
     "Answering",
-    "Backend",
-    "Pieces",
     "Shown",
-    "Vectors",
     "answering",
     "drive",
     "flattened",
@@ -45,11 +43,6 @@ Shown = Context | str | Answer
 """Values that a driver emits: contexts when they are retrieved, pieces of the answer, and finally the answer.
 
 An empty piece means that the stream of the model has been opened."""
-
-Vectors = tuple[Sequence[Any], Sequence[Any]]
-"""One vector per question, and one per text."""
-
-_END = object()
 
 CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 EMPTY = "the model's reply was empty"
@@ -134,38 +127,6 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     )
 
 
-class Backend(Protocol):
-    """The components of a framework: a retriever, a model, embeddings and source texts.
-
-    Errors of the model are not raised but returned in the `Completion`; all other errors are raised.
-
-    Attributes:
-        known: Replies by prompt, which are reused instead of calling the model.
-    """
-
-    known: dict[Prompt, Completion]
-
-    def retrieve(self, question: str) -> Steps[Context]:
-        """Retrieve the context of a question."""
-        ...
-
-    def complete(self, prompt: Prompt) -> Steps[Completion]:
-        """Call the model."""
-        ...
-
-    def stream(self, prompt: Prompt, pieces: Pieces) -> Steps[Completion]:
-        """Call the model; if it streams, emit the pieces of the reply with `Pieces.read`."""
-        ...
-
-    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
-        """Return one vector per question, and one per text."""
-        ...
-
-    def read(self, source: str) -> Steps[str]:
-        """Read the full text of a source."""
-        ...
-
-
 def drive(
     task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
 ) -> Steps[Answer]:
@@ -224,63 +185,6 @@ def prepare(task: Task, backend: Backend) -> Steps[None]:
         reply = backend.known[prompt] = yield from backend.complete(prompt)
         question = _standalone_in(reply) or question
     yield from backend.retrieve(question)
-
-
-class Pieces:
-    """Emits the pieces of a streamed reply, and holds them back while it is unclear whether the reply is the answer.
-
-    Args:
-        hold: Whether a reply that starts with a given text may turn out not to be the answer.
-
-    Attributes:
-        idle_seconds: Time that the caller spent between pieces, in seconds, not counted as time of the reply.
-    """
-
-    def __init__(self, hold: Callable[[str], bool] | None) -> None:
-        self.idle_seconds = 0.0
-        self._hold = hold
-        self._held = ""
-        self._streamed = False
-
-    def read(self, opened: Step, text_of: Callable[[Any], str]) -> Steps[None]:
-        """Read a model's stream to its end, and always close it.
-
-        Emits an empty piece when the stream is open, then the texts of its chunks.
-
-        Args:
-            opened: Opens the stream.
-            text_of: Returns the text of a chunk of the stream.
-        """
-        stream = yield opened
-        chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)
-        following = Step(lambda: next(chunks, _END), lambda: anext(chunks, _END))
-        try:
-            yield from self._emitted("")
-            while (chunk := (yield following)) is not _END:
-                if text := self._released(text_of(chunk)):
-                    yield from self._emitted(text)
-        finally:
-            yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
-
-    def timed(self, completion: Completion) -> Completion:
-        """The reply, with `seconds` reduced by the idle time, and `streamed` set if any of it was emitted."""
-        return replace(completion, streamed=self._streamed, seconds=max(0.0, completion.seconds - self.idle_seconds))
-
-    def _released(self, text: str) -> str:
-        """Add a piece, and return the text that can be emitted now."""
-        if self._streamed:
-            return text
-        self._held += text
-        # Whitespace alone is not an answer: the method may fall back to an earlier one.
-        if not self._held.strip() or (self._hold is not None and self._hold(self._held)):
-            return ""
-        self._streamed = True
-        return self._held
-
-    def _emitted(self, text: str) -> Steps[None]:
-        started = time.perf_counter()
-        yield Emit(text)
-        self.idle_seconds += time.perf_counter() - started
 
 
 def _advanced(requests: Generator[Request, Any, T], reply: Any) -> Request | T:
@@ -455,17 +359,6 @@ def _limit_that_fits(call: Call, task: Task) -> str:
     # Two digits, rounded down, since the scale is an estimate.
     tokens -= tokens % 10 ** max(0, len(str(tokens)) - 2)
     return f"; set {option}={tokens}" if tokens > 0 else ""
-
-
-def _close(chunks: Any) -> None:
-    """Close an iterator if it has a `close` method."""
-    if (close := getattr(chunks, "close", None)) is not None:
-        close()
-
-
-async def _close_async(chunks: Any) -> None:
-    if (close := getattr(chunks, "aclose", None)) is not None:
-        await close()
 
 
 def _failed(completion: Completion) -> bool:
