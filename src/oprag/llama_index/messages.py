@@ -10,7 +10,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW, DEFAULT_NUM_OUTPUTS
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
-from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, SelectorPromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
@@ -28,6 +28,9 @@ __all__ = [
     "window_of",
 ]
 
+_SHOWN = "oprag"
+"""The type of prompt templates that `shown_template` makes: LlamaIndex would not read their braces as we do."""
+
 _ROLES: dict[MessageRole, Role] = {
     MessageRole.SYSTEM: "system",
     MessageRole.DEVELOPER: "system",
@@ -44,8 +47,7 @@ def sent(llm: LLM, prompt: Prompt, template: Template | None = None) -> list[Cha
         return llm._extend_messages(messages if parser is None else parser.format_messages(messages))  # noqa: SLF001
     inner = template.template if isinstance(template, LlamaIndexTemplate) else None
     text = prompt.text
-    is_chat = isinstance(inner, ChatPromptTemplate) or getattr(inner, "is_chat_template", False)
-    if is_chat and not isinstance(inner, _ShownTemplate):
+    if isinstance(inner, ChatPromptTemplate) or getattr(inner, "is_chat_template", False):
         text = llm.messages_to_prompt(messages)  # type: ignore[misc]  # never None, since it has a default
     elif not isinstance(inner, RichPromptTemplate):
         text = llm.completion_to_prompt(text)  # type: ignore[misc]
@@ -103,78 +105,35 @@ def _variables(template: BasePromptTemplate) -> set[str]:
     return found | (set(template.kwargs) if isinstance(template, RichPromptTemplate) else set())
 
 
-class _ShownTemplate(ChatPromptTemplate):  # type: ignore[no-redef]
-    """A text template in `get_prompts`: its original texts, with `{{` and `}}` for braces.
-
-    LlamaIndex cannot escape a brace before a name, so this class fills in the fields itself.
-    """
-
-    @classmethod
-    def of(cls, template: TextTemplate) -> _ShownTemplate:
-        texts: list[tuple[Role, str]] = [("system", template.system)] if template.system is not None else []
-        texts.append(("user", template.user))
-        shown = cls([ChatMessage(role=role, content=text) for role, text in texts])  # type: ignore[call-arg]
-        shown.template_vars = sorted(template.fields)
-        return shown
-
-    @property
-    def as_text(self) -> TextTemplate | None:
-        """The original text template; None if a user has set a value, mapped a name or added a message."""
-        if self.kwargs or self.template_var_mappings or self.function_mappings or self.output_parser:
-            return None
-        texts = [(message.role.value, message.content or "") for message in self.message_templates]
-        match texts:
-            case [("user", user)]:
-                return TextTemplate(user)
-            case [("system", system), ("user", user)]:
-                return TextTemplate(user, system)
-        return None
-
-    def format_messages(self, llm: Any = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: ARG002
-        messages = self._filled(kwargs)
-        return messages if self.output_parser is None else self.output_parser.format_messages(messages)
-
-    def format(
-        self,
-        llm: Any = None,  # noqa: ARG002
-        messages_to_prompt: Any = None,  # noqa: ARG002
-        completion_to_prompt: Callable[[str], str] | None = None,
-        **kwargs: Any,
-    ) -> str:
-        """Format the template as one text, for completion models."""
-        text = "\n\n".join([message.content or "" for message in self._filled(kwargs)])
-        if self.output_parser is not None:
-            text = self.output_parser.format(text)
-        return text if completion_to_prompt is None else completion_to_prompt(text)
-
-    def _filled(self, given: Mapping[str, Any]) -> list[ChatMessage]:
-        values = self._map_all_vars({**self.kwargs, **given})
-        return [_filled(message, values) for message in self.message_templates]
-
-
-def _filled(message: ChatMessage, values: Mapping[str, Any]) -> ChatMessage:
-    """Fill in the fields of a message that have values, and keep the other fields, as LlamaIndex does."""
-    template = TextTemplate(message.content or "")
-    (text,) = template.messages({**{name: f"{{{name}}}" for name in template.fields}, **values})
-    return ChatMessage(role=message.role, content=text.content)
-
-
 def as_template(template: Any, llm: Any = None) -> Template:
     """Wrap a LlamaIndex prompt template as a `Template`; one from `shown_template` is converted back."""
     if not isinstance(template, BasePromptTemplate):
         raise PromptError(f"a prompt must be a string or a prompt template, got {type(template).__name__}", template)
-    if isinstance(template, _ShownTemplate) and (text := template.as_text) is not None:
+    if (text := _shown_text(template)) is not None:
         return text
     return LlamaIndexTemplate(template.select(llm) if isinstance(template, SelectorPromptTemplate) else template)
 
 
 def shown_template(template: Template) -> BasePromptTemplate:
-    """Convert a template to a LlamaIndex prompt template, for `get_prompts`."""
+    """Convert a template to a LlamaIndex prompt template, for `get_prompts`; `{{` and `}}` are braces."""
     if isinstance(template, LlamaIndexTemplate):
         return template.template
     if isinstance(template, TextTemplate):
-        return _ShownTemplate.of(template)
+        if template.system is None:
+            return PromptTemplate(template.user, _SHOWN)
+        texts = ((MessageRole.SYSTEM, template.system), (MessageRole.USER, template.user))
+        return ChatPromptTemplate([ChatMessage(role=role, content=text) for role, text in texts], _SHOWN)
     raise PromptError(f"{type(template).__name__} cannot be shown as a LlamaIndex prompt", template)
+
+
+def _shown_text(template: BasePromptTemplate) -> TextTemplate | None:
+    """The text template that was shown; None for others, and if a user has set a value or added a message."""
+    if template.metadata.get("prompt_type") != _SHOWN or template.kwargs or template.output_parser:
+        return None
+    if isinstance(template, PromptTemplate):
+        return TextTemplate(template.template)
+    *system, user = [message.content or "" for message in getattr(template, "message_templates", [])]
+    return TextTemplate(user, *system) if len(system) == 1 else None
 
 
 def _message_of(message: ChatMessage) -> Message:

@@ -112,9 +112,8 @@ def test_a_template_is_sent_as_the_built_in_engine_sends_it(
 
 
 @every_setting
-@both_models
-def test_our_own_prompts_are_sent_as_they_are_shown(chats: bool, settings: dict[str, Any]):
-    model, expected = (Model(chats=chats, **settings) for _ in range(2))
+def test_our_own_prompts_are_sent_as_they_are_shown(settings: dict[str, Any]):
+    model, expected = (Model(chats=True, **settings) for _ in range(2))
     engine = engine_of(model, retriever=ListRetriever(ONE), prompts={})
     engine.query(QUESTION)
     shown = engine.get_prompts()["answer"]
