@@ -17,8 +17,8 @@ from oprag.context import Context
 from oprag.embedding.cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
-from oprag.llama_index.nodes import chunks_of, context_of
-from oprag.llama_index.vectors import FindPositions, NodeSources
+from oprag.llama_index.nodes import chunks_of
+from oprag.llama_index.vectors import FindPositions, NodeSources, context_of
 from oprag.methods.backend import Backend, Collected, completed
 from oprag.methods.model_calls import Completion, Prompt, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompts

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.schema import (
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
-    QueryBundle,
     TextNode,
 )
 
 from oprag.assembly.render import SHOWN_SEPARATOR
 from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, chunk_to_dict
-from oprag.context import Context, ContextInputs, assemble_in_steps
+from oprag.context import Context
 from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
-from oprag.options import ContextOptions
 from oprag.positions.values import finite
 from oprag.ranked_list import RankedList
-from oprag.steps import Steps
 from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import united, with_metadata
 
-if TYPE_CHECKING:
-    from oprag.llama_index.vectors import FindPositions, NodeSources
-
-__all__ = ["chunk_of", "chunks_of", "context_of", "nodes_of"]
+__all__ = ["chunk_of", "chunks_of", "nodes_of", "shown_nodes"]
 
 
 def chunks_of(nodes: Any) -> list[Chunk]:
@@ -52,24 +45,7 @@ def chunks_of(nodes: Any) -> list[Chunk]:
     return chunks
 
 
-def context_of(
-    chunks: list[Chunk],
-    query: QueryBundle | None,
-    options: ContextOptions,
-    sources: NodeSources | None,
-    find_positions: FindPositions,
-    *,
-    as_nodes: bool = False,
-) -> Steps[Context]:
-    """Build the context of nodes."""
-    inputs = ContextInputs(chunks, show=partial(_prompted, stitched=options.stitch) if as_nodes else None)
-    if sources is not None:
-        inputs = yield from sources.complete(inputs, query, options)
-    inputs = yield from find_positions(inputs, options)
-    return (yield from assemble_in_steps(inputs, options))
-
-
-def _prompted(passage: Passage, *, stitched: bool) -> str:
+def shown_nodes(passage: Passage, *, stitched: bool) -> str:
     """Render a passage as LlamaIndex's synthesizers do."""
     return SHOWN_SEPARATOR.join(
         scored.get_content(MetadataMode.LLM) for scored in _nodes_of(passage, stitched=stitched)

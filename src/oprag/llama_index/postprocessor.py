@@ -15,9 +15,9 @@ from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.errors import RetrievalWarning
 from oprag.llama_index.name_hints import POSTPROCESSOR
-from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
+from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
-from oprag.llama_index.vectors import IndexFields
+from oprag.llama_index.vectors import IndexFields, context_of
 from oprag.option_fields import callables
 from oprag.options import ContextOptions
 from oprag.ranked_list import by_rank

@@ -15,8 +15,8 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
 from oprag.llama_index.name_hints import RETRIEVER
-from oprag.llama_index.nodes import chunks_of, context_of, nodes_of
-from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
+from oprag.llama_index.nodes import chunks_of, nodes_of
+from oprag.llama_index.vectors import IndexFields, NodeSources, context_of, refuse_reordered
 from oprag.options import ContextOptions, check_question, check_questions, keep_all
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync

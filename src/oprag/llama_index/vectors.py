@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, Vector
-from oprag.context import ContextInputs
+from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
@@ -24,6 +24,7 @@ from oprag.llama_index.found import Searched, docstores_in, searched_by, searche
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
+from oprag.llama_index.nodes import shown_nodes
 from oprag.option_fields import ContextFields
 from oprag.options import ContextOptions, refuse_filter
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
@@ -35,7 +36,7 @@ from oprag.vector_fields import VectorFields
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
 
-__all__ = ["FindPositions", "IndexFields", "NodeSources", "refuse_reordered"]
+__all__ = ["FindPositions", "IndexFields", "NodeSources", "context_of", "refuse_reordered"]
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Adds places to chunks without a position in their metadata, from the text of the source or the store."""
@@ -334,3 +335,20 @@ def _embedded_text(chunk: Chunk) -> str:
     """The text of a node that LlamaIndex embeds: its text with its metadata."""
     text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
     return text
+
+
+def context_of(
+    chunks: list[Chunk],
+    query: QueryBundle | None,
+    options: ContextOptions,
+    sources: NodeSources | None,
+    find_positions: FindPositions,
+    *,
+    as_nodes: bool = False,
+) -> Steps[Context]:
+    """Build the context of nodes."""
+    inputs = ContextInputs(chunks, show=partial(shown_nodes, stitched=options.stitch) if as_nodes else None)
+    if sources is not None:
+        inputs = yield from sources.complete(inputs, query, options)
+    inputs = yield from find_positions(inputs, options)
+    return (yield from assemble_in_steps(inputs, options))
