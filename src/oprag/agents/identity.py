@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from oprag.assembly.order import in_order
+from oprag.assembly.section import section_of
 from oprag.assembly.select import without_missing
 from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk, Place, Span, changed, sorted_by_rank
@@ -62,9 +63,9 @@ def _kept(chunk: Chunk, span: Span | None, place: Place | None) -> Chunk:
         for name, value in with_usual_fields(chunk.metadata).items()
         if name in _KEPT_FIELDS and (plain := _plain(value)) is not None
     }
-    if chunk.section:
+    if section := section_of(chunk):
         # A chunk that is read from a saved state has only what its constructor takes.
-        metadata["section"] = chunk.section[:_MAX_VALUE_LENGTH]
+        metadata["section"] = section[:_MAX_VALUE_LENGTH]
     return changed(
         chunk,
         metadata=metadata,

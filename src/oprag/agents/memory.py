@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from oprag.agents.identity import identities, may_be_same
@@ -122,6 +123,51 @@ class Memory:
             if name not in self.forgotten:
                 self.visible.show(self.found(search.found), search.shown, search.within)
 
+    def join(self, other: "Memory") -> dict[int, int]:
+        """Add the searches that only the other memory has, and return the number here of each of its numbers.
+
+        Both began with the same searches; what each added then may have the same numbers in both.
+        """
+        pairs = zip(self.log, other.log, strict=False)
+        common = [entry for _, entry in takewhile(lambda pair: _name(pair[0]) == _name(pair[1]), pairs)]
+        known = sum(len(entry.new) for entry in common if isinstance(entry, Search))
+        numbers = {number: number for number in range(1, known + 1)}
+        joined: list[str] = []
+        for search in other.log[len(common) :]:
+            if not isinstance(search, list):
+                self._join(search, numbers)
+                joined.append(search.name)
+        if joined:
+            self.forget(joined)
+        return numbers
+
+    def _join(self, search: Search, numbers: dict[int, int]) -> None:
+        """Add a search of another memory, and its new numbers to `numbers`."""
+        gathered = len(self.chunks)
+        used = {numbers[number] for number, _ in search.found if number in numbers}
+        first = len(numbers) + 1
+        for number, (chunk, span) in enumerate(zip(search.new, search.spans, strict=True), first):
+            numbers[number] = self.gather(chunk, span, used)
+            used.add(numbers[number])
+        places: list[tuple[int, Place]] = []
+        of_new = [(number, chunk.place) for number, chunk in enumerate(search.new, first) if chunk.place is not None]
+        for number, place in [*of_new, *search.places]:
+            if self.chunks[numbers[number] - 1].place is None:
+                self.place(numbers[number], place)
+                places.append((numbers[number], place))
+        self.add(
+            replace(
+                search,
+                found=list({numbers[number]: rank for number, rank in search.found}.items()),
+                new=self.chunks[gathered:],
+                spans=self.spans[gathered:],
+                places=places,
+                shown=list(dict.fromkeys(numbers[number] for number in search.shown)),
+                within=[(numbers[number], numbers[by]) for number, by in search.within],
+                over_budget=[numbers[number] for number in search.over_budget],
+            )
+        )
+
     def found(self, found: Iterable[tuple[int, int]]) -> dict[int, Chunk]:
         """The chunks that a search found, with their ranks and the places by which their texts are joined."""
         return {
@@ -137,3 +183,7 @@ class Memory:
     def shown(self, number: int, rank: int) -> Chunk:
         """A chunk with a rank, and its span in the source."""
         return changed(self.chunks[number - 1], rank=rank, span=span_in_source(self.spans[number - 1]))
+
+
+def _name(entry: Search | list[str]) -> Any:
+    return entry.name if isinstance(entry, Search) else entry

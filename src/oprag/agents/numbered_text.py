@@ -1,11 +1,13 @@
 """Text for a model: chunks under their numbers, and pointers to the numbers whose text the model already sees."""
 
+import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from oprag.assembly.render import header_of
+from oprag.assembly.section import section_of
 from oprag.assembly.stitch import STRIPPED, Passage, added_texts, each_alone, place_in_source
 from oprag.chunk import Chunk, counted
 from oprag.masking import shown
@@ -13,9 +15,11 @@ from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions
 from oprag.positions.readings import is_exact, page_of
 from oprag.text_table import one_line, printable, shortened
+from oprag.text_table import visible as visible_text
 from oprag.tokens import count
 
 __all__ = [
+    "GAP",
     "NOTHING",
     "VisibleText",
     "Written",
@@ -25,15 +29,22 @@ __all__ = [
     "omitted",
     "passage_of",
     "pointer",
+    "section_and_page",
+    "source_label",
     "write",
     "write_result",
 ]
 
 BETWEEN = "\n\n"
+GAP = "[…]"
+"""The line in a file between passages that do not touch; document text cannot contain it."""
 NOTHING = "Nothing was found."
 _SHOWN = "(already shown)"
 _MAX_LABEL_LENGTH = 200  # characters
 _MAX_NOTE_LENGTH = 500  # characters
+# Characters; the tools of Deep Agents cut off what a longer line has after 80,000.
+_MAX_LINE_LENGTH = 20_000
+_LONG_LINE = re.compile(rf"([^\n]{{{_MAX_LINE_LENGTH}}})(?=[^\n])")
 
 
 class VisibleText:
@@ -159,6 +170,7 @@ def write(
     head: Callable[[int, Chunk], str],
     *,
     pointers: bool = True,
+    gaps: Collection[int] | None = None,
 ) -> Written:
     """Write chunks under their numbers, in the given order; texts that touch or overlap are joined.
 
@@ -167,6 +179,7 @@ def write(
         visible: The text that the model sees, which is not written again.
         head: Returns the text after the number of a chunk, such as its source; written where it changes.
         pointers: Whether to write pointers to visible text.
+        gaps: For a file, in which heads are headings: the numbers of chunks that do not follow the chunk before.
     """
     showing = {number: visible.showing(number, chunk) for number, chunk in found}
     new = [(number, chunk) for number, chunk in found if not (showing[number] or _is_blank(chunk.text))]
@@ -184,8 +197,9 @@ def write(
     written: list[str] = []
     waiting: dict[int, None] = {}
     before: Chunk | None = None
-    last_head = ""
+    last_head, clean, gap = "", without_markers if gaps is None else _in_file, False
     for number, chunk in found:
+        gap = gap or (gaps is not None and number in gaps)
         if number not in texts:
             if pointers and showing[number]:
                 waiting[showing[number]] = None
@@ -194,13 +208,16 @@ def write(
             written += [BETWEEN, pointer(waiting)]
             waiting, before = {}, None
         own_head = head(number, chunk)
+        headed = own_head not in {"", last_head}
+        heading = "## " if headed and gaps is not None else ""
+        goes_on = before is not None and not (gap or heading) and _goes_on(before, chunk)
         written += [
-            "\n" if before is not None and _goes_on(before, chunk) else BETWEEN,
+            f"{BETWEEN}{GAP}{BETWEEN}" if gap else "\n" if goes_on else BETWEEN,
             # Together, because a marker could start in the head and end in the text.
-            f"[{number}] ",
-            without_markers(texts[number] if own_head in {"", last_head} else f"{own_head}\n{texts[number]}"),
+            f"{heading}[{number}] ",
+            clean(f"{own_head}\n{texts[number]}" if headed else texts[number]),
         ]
-        before, last_head = chunk, own_head
+        before, last_head, gap = chunk, own_head, False
     if waiting:
         written += [BETWEEN, pointer(waiting)]
     return Written("".join(written[1:]), list(texts), within)
@@ -208,6 +225,12 @@ def write(
 
 def _is_blank(text: str) -> bool:
     return not text or text.isspace()
+
+
+def _in_file(text: str) -> str:
+    """Text of a document without what the structure of a file is made of, in lines that every tool counts equally."""
+    text = visible_text(without_markers("\n".join(text.splitlines())).replace(GAP, "[ … ]"))
+    return _LONG_LINE.sub(r"\1\n", text)
 
 
 def _goes_on(first: Chunk, second: Chunk) -> bool:
@@ -245,6 +268,17 @@ def head_of(options: ContextOptions, number: int, chunk: Chunk) -> str:
         page = page_of(chunk)
         return _source_and_page(chunk.source or "", "" if page is None else str(page))
     return _one_label(header_of(passage_of(chunk), options.header, number))
+
+
+def section_and_page(chunk: Chunk) -> str:
+    """The section and page of a chunk, for a heading; empty if both are unknown."""
+    page = page_of(chunk)
+    return _one_label(", ".join(filter(None, [section_of(chunk), "" if page is None else f"page {page}"])))
+
+
+def source_label(source: str) -> str:
+    """The name of a source on one line, masked, without text that could be read as the number of a passage."""
+    return without_markers(printable(one_line(shown(source, _MAX_LABEL_LENGTH))))
 
 
 def passage_of(chunk: Chunk) -> Passage:

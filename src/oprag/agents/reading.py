@@ -9,14 +9,14 @@ from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from oprag.agents.grep import TIME_LIMIT, Pattern
+from oprag.agents.numbered_text import source_label
 from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.assembly.joined import join_chunks
 from oprag.assembly.render import render
 from oprag.assembly.stitch import Passage, stitch
 from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import BudgetError, OptionError, SourceReadError
-from oprag.markers import without_markers
-from oprag.masking import describe, shown
+from oprag.masking import describe
 from oprag.options import ContextOptions, check_count
 from oprag.positions.fields import SOURCE_FIELDS
 from oprag.positions.source_order import Listing, order_of
@@ -24,7 +24,6 @@ from oprag.positions.sources import source_of
 from oprag.positions.values import natural_key
 from oprag.stores.adapter import StoreAdapter, StoredChunk, source_in
 from oprag.stores.listing import can_list, each_once
-from oprag.text_table import one_line, printable
 from oprag.tokens import count
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ __all__ = ["Reading", "StoredSources"]
 T = TypeVar("T")
 
 _MAX_CHUNKS = 100_000  # chunks that are listed for all sources
-_MAX_LABEL_LENGTH = 200  # characters of the name of a source
 _SUGGESTIONS = 3
 _MAX_COMPARED = 1_000  # names; comparing one takes about a millisecond
 _ALIKE = 0.5
@@ -317,8 +315,8 @@ class StoredSources:
             return self._order(store, source, rows)
         groups = self._groups(store)
         # Models read labels, which are shortened and cleaned names.
-        wanted = _label(source)
-        labels = {name: _label(name) for name in groups if name}
+        wanted = source_label(source)
+        labels = {name: source_label(name) for name in groups if name}
         alike = [source] if source in labels else [name for name, label in labels.items() if label == wanted]
         if len(alike) == 1:
             rows = self._list_source(store, alike[0])
@@ -412,7 +410,7 @@ class StoredSources:
 
     def _excess(self, reading: Reading) -> int:
         """Tokens of a reading over the budget, also with the numbers and names of a working context."""
-        names = dict.fromkeys(_label(chunk.source or "") for chunk in reading.chunks)
+        names = dict.fromkeys(source_label(chunk.source or "") for chunk in reading.chunks)
         numbered = _BETWEEN.join([*names, *(f"{_NUMBER}{chunk.text}" for chunk in reading.chunks), reading.note])
         return max(self._count(reading.text), self._count(numbered)) - self._budget
 
@@ -441,7 +439,7 @@ class _Ordered(NamedTuple):
 
     @property
     def label(self) -> str:
-        return _label(self.source) or "an unnamed source"
+        return source_label(self.source) or "an unnamed source"
 
     def in_order(self) -> _Ordered:
         """Refuse a source with an unknown order."""
@@ -467,11 +465,6 @@ def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
     return rows[0]
 
 
-def _label(name: str) -> str:
-    """The name of a source on one line, without text that could be read as the number of a passage."""
-    return without_markers(printable(one_line(shown(name, _MAX_LABEL_LENGTH))))
-
-
 def _reading(chunks: Sequence[Chunk], note: str, options: ContextOptions) -> Reading:
     text = render(stitch(chunks, _BETWEEN), options)
     ranked = [changed(chunk, rank=rank) for rank, chunk in enumerate(chunks)]
@@ -479,7 +472,7 @@ def _reading(chunks: Sequence[Chunk], note: str, options: ContextOptions) -> Rea
 
 
 def _header(passage: Passage) -> str:
-    return _label(passage.source or "")
+    return source_label(passage.source or "")
 
 
 _LABELLED = ContextOptions(header=_header)

@@ -8,7 +8,19 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from oprag.agents.memory import Memory
-from oprag.agents.numbered_text import NOTHING, VisibleText, Written, head_of, joined, omitted, write
+from oprag.agents.numbered_text import (
+    GAP,
+    NOTHING,
+    VisibleText,
+    Written,
+    head_of,
+    joined,
+    omitted,
+    section_and_page,
+    source_label,
+    write,
+)
+from oprag.assembly.stitch import stitch
 from oprag.chunk import Chunk, changed
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import BudgetError
@@ -17,10 +29,12 @@ from oprag.positions.placing import Placed, order_of_found, report_sources
 from oprag.positions.source_order import SourceOrder
 from oprag.tokens import count
 
-__all__ = ["combined", "write_combined"]
+__all__ = ["combined", "write_combined", "write_source"]
 
 _ALL = "Everything that was found so far:"
 _ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
+
+_ABOUT = f"(Passages found so far, {{order}}. {GAP} stands for text that was not found. Searches rewrite this file.)"
 
 
 class _Source(NamedTuple):
@@ -72,6 +86,25 @@ def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -
     """Build one context of all gathered chunks, with changed options."""
     context, _, _ = _combined(memory, options, changes, range(1, len(memory.chunks) + 1))
     return context
+
+
+def write_source(memory: Memory, options: ContextOptions, source: str | None) -> str:
+    """Write all chunks of a source as a file: a title, headings, and marked gaps between passages."""
+    numbers = [number for number, chunk in enumerate(memory.chunks, 1) if chunk.source == source]
+    context, numbers, sources = _combined(memory, options, {"token_budget": None, "order": "source"}, numbers)
+    gaps = {passage.chunks[0].rank for passage in stitch(context.kept, "")}
+    pairs = list(zip(numbers, context.kept, strict=True))
+    text = write(
+        pairs,
+        VisibleText(),
+        partial(head_of, options) if options.header is not None else lambda _, chunk: section_and_page(chunk),
+        pointers=False,
+        gaps={number for number, chunk in pairs if chunk.rank in gaps},
+    ).text
+    ordered = source in sources and sources[source].order.certainty != "unknown"
+    order = "in the order of the source" if ordered else "in no known order"
+    title = f"# {source_label(source or '') or 'unnamed source'}"
+    return f"{joined(title, _ABOUT.format(order=order), text)}\n"
 
 
 def _parts(

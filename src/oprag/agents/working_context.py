@@ -19,7 +19,7 @@ from oprag.agents.numbered_text import (
     pointer,
     write_result,
 )
-from oprag.agents.whole_context import combined, write_combined
+from oprag.agents.whole_context import combined, write_combined, write_source
 from oprag.chunk import Chunk, Place, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
@@ -155,6 +155,14 @@ class WorkingContext:
     def searches(self) -> tuple[str, ...]:
         """The names of the searches, in the order in which they were added."""
         return tuple(self._memory.searches)
+
+    @property
+    def sources(self) -> dict[str | None, list[int]]:
+        """The sources, in the order in which they were found, with the numbers of their chunks."""
+        sources: dict[str | None, list[int]] = {}
+        for number, chunk in enumerate(self._memory.chunks, 1):
+            sources.setdefault(chunk.source, []).append(number)
+        return sources
 
     @property
     def tokens(self) -> int:
@@ -310,6 +318,38 @@ class WorkingContext:
             TokenizerError: `count_tokens` returned no usable count.
         """
         return combined(self._memory, self._options, changes)
+
+    def source_text(self, source: str | None) -> str:
+        """Write everything gathered from one source as a file: numbered passages in source order, stitched.
+
+        A line "[…]" stands between passages that do not touch, and a heading such as "## [4] Install, page 2" where the
+        section or page changes. Document text can contain neither: its "[4]" and "[…]" are changed to "[ 4 ]" and
+        "[ … ]".
+
+        Args:
+            source: The name of the source, as in `chunk(number).source`.
+
+        Raises:
+            MissingPositionError: A chunk has no position, and `on_missing_position="error"`.
+        """
+        return write_source(self._memory, self._options, source)
+
+    def join(self, other: Self) -> dict[int, int]:
+        """Gather what a copy of this working context gathered in the meantime, such as that of a subagent.
+
+        The text that the copy returned is not visible to the model of this working context.
+
+        Args:
+            other: A working context that was created from this one with `from_dict`, or an empty one, and then used.
+
+        Returns:
+            The number here of each number of `other`. They differ for chunks that `other` gathered if this working
+            context gathered others in the meantime.
+        """
+        memory = self._memory.copy()
+        numbers = memory.join(other._memory)
+        self._memory = memory
+        return numbers
 
     def cited(self, answer: str) -> Cited:
         """Find the passages that the markers in an answer, such as [1], [2, 5] or [3-6], refer to.
