@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import fields
-from typing import Any, NotRequired
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Annotated, Any, NotRequired
 
 from oprag.agents.working_context import Layout, WorkingContext, check_layout
-from oprag.errors import MissingExtraError, RetrievalWarning
+from oprag.errors import MissingExtraError, OptionError, RetrievalWarning
 from oprag.langchain.search_results import (
     STATE_KEY,
     as_tool_names,
-    gather_search_results,
+    gather,
     lay_out_messages,
     working_context_of,
 )
+from oprag.langchain.source_files import SourceFiles
 from oprag.options import ContextOptions, check_names
 from oprag.warn import warn
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
+    from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain_core.messages import ToolMessage
+    from langgraph.types import Command
 except ImportError as error:
     raise MissingExtraError("OrderPreservingMiddleware", "langchain") from error
 
 __all__ = ["OrderPreservingMiddleware", "WorkingContextState"]
+
+
+_SUBAGENTS = "subagent_contexts"
+
+
+def _pending(known: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any]:
+    """Combine the working contexts of parallel subagents; None clears them."""
+    return {} if new is None else {**(known or {}), **new}
 
 
 class WorkingContextState(AgentState[Any]):
@@ -31,9 +43,11 @@ class WorkingContextState(AgentState[Any]):
 
     Attributes:
         working_context: The gathered chunks and searches, as plain values; `working_context_of` reads it.
+        subagent_contexts: The working contexts of subagents until they are gathered, by the id of the tool call.
     """
 
     working_context: NotRequired[dict[str, Any]]
+    subagent_contexts: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _pending]]
 
 
 class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
@@ -60,6 +74,9 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
             total.
         search_tools: Names of the tools whose results are gathered, even if their text was changed, such as redacted;
             by default all tools whose text contains their documents.
+        files: For an agent of `create_deep_agent`: True writes one file for each source to the files of the agent, with
+            the passages that were found in the order of the source; the messages of search results then contain the
+            paths and what is new. An agent with a `backend` needs the same backend here.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
@@ -83,25 +100,48 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         layout: Layout = "delta",
         compact_above: int = 0,
         search_tools: Iterable[str] | None = None,
+        files: Any = False,
         **changes: Any,
     ) -> None:
         super().__init__()
         check_layout(layout, compact_above)
-        ours = ("layout", "compact_above", "search_tools")
+        ours = ("layout", "compact_above", "search_tools", "files")
         check_names(changes, [*(field.name for field in fields(ContextOptions)), *ours])
         # Validates the options as the working context will.
         self._options = WorkingContext(options, **changes).options
         self._layout = layout
         self._compact_above = compact_above
         self._search_tools = as_tool_names(search_tools)
+        self._files = None if files is False else SourceFiles(files)
+        of_messages = {"layout": layout != "delta", "token_budget": self._options.token_budget is not None}
+        if self._files and (name := next((name for name, given in of_messages.items() if given), None)):
+            raise OptionError(f"{name} concerns the text of messages, which is in files with files=; remove one", files)
 
-    def before_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002
+    def before_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
         """Gather the new search results, in the order of the tool calls."""
-        return gather_search_results(state, self._options, search_tools=self._search_tools) or None
+        update, uploads = self._gather(state, runtime)
+        if self._files:
+            self._files.upload(uploads)
+        return update
 
     async def abefore_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
         """Async version of `before_model`."""
-        return self.before_model(state, runtime)
+        update, uploads = self._gather(state, runtime)
+        if self._files:
+            await self._files.aupload(uploads)
+        return update
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Call the tool; keep what a subagent gathered for `before_model`, which joins it in the order of the calls."""
+        return _deferred(handler(request), request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Async version of `wrap_tool_call`."""
+        return _deferred(await handler(request), request)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -115,10 +155,25 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         """Async version of `wrap_model_call`."""
         return await handler(self._laid_out(request))
 
+    def _gather(
+        self, state: WorkingContextState, runtime: Any
+    ) -> tuple[dict[str, Any] | None, list[tuple[str, bytes]]]:
+        """The update of the state, and the files for the backend."""
+        working = working_context_of(state, self._options)
+        pending = state.get("subagent_contexts")
+        gathered = gather(state, working, self._search_tools, pending, shown=self._files is None)
+        if not gathered.changed:
+            return None, []
+        update: dict[str, Any] = {STATE_KEY: working.to_dict(), **({_SUBAGENTS: None} if pending else {})}
+        if self._files is None:
+            return {**update, "messages": [*(one.message for one in gathered.results), *gathered.answers]}, []
+        written = self._files.update(state, runtime, working, gathered)
+        return {**update, **written.state, "messages": [*written.messages, *gathered.answers]}, written.uploads
+
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self._warn_about_tools(request.tools)
         state: Any = request.state
-        if state.get(STATE_KEY) is None:
+        if state.get(STATE_KEY) is None or self._files:
             return request
         working = working_context_of(state, self._options)
         messages = lay_out_messages(request.messages, working, layout=self._layout, compact_above=self._compact_above)
@@ -133,3 +188,12 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
                 RetrievalWarning,
                 cause=f"the search tool {name!r} is missing",
             )
+
+
+def _deferred(result: ToolMessage | Command[Any], request: ToolCallRequest) -> ToolMessage | Command[Any]:
+    """Move the working context of a subagent to a key under which the results of parallel calls are combined."""
+    if not isinstance(result, Command) or not isinstance(result.update, Mapping) or STATE_KEY not in result.update:
+        return result
+    update = {**result.update, _SUBAGENTS: {str(request.tool_call["id"]): result.update[STATE_KEY]}}
+    del update[STATE_KEY]
+    return replace(result, update=update)

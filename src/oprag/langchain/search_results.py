@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
@@ -16,6 +17,7 @@ from oprag.langchain.documents import chunks_of
 from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
 from oprag.markers import without_markers
 from oprag.masking import describe
+from oprag.methods.answer import markers_in
 from oprag.options import ContextOptions
 from oprag.ranked_list import RankedList
 from oprag.warn import warn
@@ -23,7 +25,9 @@ from oprag.warn import warn
 __all__ = [
     "STATE_KEY",
     "SearchArtifact",
+    "SearchResult",
     "as_tool_names",
+    "gather",
     "gather_search_results",
     "lay_out_messages",
     "working_context_of",
@@ -94,21 +98,83 @@ def gather_search_results(
         OptionError: An option is unknown or invalid.
         TokenizerError: `count_tokens` returned no usable count.
     """
-    tools = as_tool_names(search_tools)
     working = working_context_of(state, options, **changes)
-    known = set(working.searches)
-    results = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]
-    found: dict[str, tuple[ToolMessage, list[Document]]] = {}
-    for index, message in enumerate(results):
-        name = _name(message)
-        if name not in known and name not in found and (documents := _found_by(message, results[:index], tools)):
-            found[name] = message, documents
-    tokens = working.tokens
-    working.forget(known.difference(map(_name, results)))
-    if not found and working.tokens == tokens:
+    gathered = gather(state, working, as_tool_names(search_tools))
+    if not gathered.changed:
         return {}
-    updated = [_gathered(message, documents, working) for message, documents in found.values()]
-    return {"messages": updated, STATE_KEY: working.to_dict()}
+    return {"messages": [result.message for result in gathered.results], STATE_KEY: working.to_dict()}
+
+
+class SearchResult(NamedTuple):
+    """A search result that was gathered.
+
+    Attributes:
+        message: The message, with numbers in its documents.
+        numbers: The numbers of its chunks, in order.
+        known: The number of chunks that were gathered before it.
+        note: The note of the tool.
+    """
+
+    message: ToolMessage
+    numbers: tuple[int, ...]
+    known: int
+    note: str
+
+
+class Gathered(NamedTuple):
+    """What was added to a working context.
+
+    Attributes:
+        results: The new search results.
+        answers: The answers of subagents, with the numbers of the working context.
+        joined: The numbers of chunks that subagents gathered.
+        changed: Whether the working context was changed.
+    """
+
+    results: list[SearchResult]
+    answers: list[ToolMessage]
+    joined: set[int]
+    changed: bool
+
+
+def gather(
+    state: Any,
+    working: WorkingContext,
+    tools: frozenset[str] | None,
+    subagents: Mapping[str, Any] | None = None,
+    *,
+    shown: bool = True,
+) -> Gathered:
+    """Add new search results, and what subagents gathered, to a working context, in the order of the messages.
+
+    Args:
+        state: The state, with its messages.
+        working: The working context.
+        tools: The names of the search tools; None for all.
+        subagents: The saved working contexts of subagents, by the id of the tool call that has their answer.
+        shown: Whether the text of each result is replaced with its passages.
+    """
+    known, tokens = set(working.searches), working.tokens
+    messages = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]
+    # Some models restart their ids in every turn.
+    latest = {message.tool_call_id: message for message in messages}
+    new: dict[str, tuple[ToolMessage, list[Document] | WorkingContext]] = {}
+    for index, message in enumerate(messages):
+        name = _name(message)
+        if latest[message.tool_call_id] is message and (saved := (subagents or {}).get(message.tool_call_id)):
+            new[name] = message, WorkingContext.from_dict(saved, working.options)
+        elif name not in known and name not in new and (documents := _found_by(message, messages[:index], tools)):
+            new[name] = message, documents
+    working.forget(known.difference(map(_name, messages)))
+    gathered = Gathered([], [], set(), bool(new) or working.tokens != tokens)
+    for message, found in new.values():
+        if isinstance(found, list):
+            gathered.results.append(_gathered(message, found, working, shown=shown))
+        else:
+            before = len(working)
+            gathered.answers.append(_renumbered(message, working.join(found)))
+            gathered.joined.update(range(before + 1, len(working) + 1))
+    return gathered
 
 
 def lay_out_messages(
@@ -259,8 +325,8 @@ def _is_cleared(message: ToolMessage) -> bool:
     return is_saved_elsewhere(message) or (isinstance(editing, Mapping) and bool(editing.get("cleared")))
 
 
-def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext) -> ToolMessage:
-    """The message of a new search result, with the new text and with numbers in its documents."""
+def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext, *, shown: bool) -> SearchResult:
+    """Add a search result, and give its message the new text and numbers in its documents."""
     chunks, note = chunks_of(documents), ""
     artifact = message.artifact
     ranks = artifact.ranks if isinstance(artifact, RankedList) else None
@@ -272,13 +338,37 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
                 changed(chunk, source=own.source, place=own.place, section=own.section)
                 for chunk, own in zip(chunks, artifact.chunks, strict=True)
             ]
+    known = len(working)
     delta = working.add(chunks, search=_name(message), note=note)
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
-    if is_saved_elsewhere(message):
+    update: dict[str, Any] = {"artifact": numbered}
+    if shown and not is_saved_elsewhere(message):
+        update["content"] = delta.text
+    else:
         # The model does not see the text; it would be long.
         working.forget([_name(message)])
-        return message.model_copy(update={"artifact": numbered})
-    return message.model_copy(update={"content": delta.text, "artifact": numbered})
+    return SearchResult(message.model_copy(update=update), delta.numbers, known, note)
+
+
+def _renumbered(message: ToolMessage, numbers: Mapping[int, int]) -> ToolMessage:
+    """The answer of a subagent with these numbers instead of its own; those that it was never shown become text."""
+    if not isinstance(message.content, str) or _is_json(message.content):
+        return message
+    parts, end = [], 0
+    for marker, cited in markers_in(message.content):
+        known = [numbers[number] for number in cited if number in numbers]
+        if known != cited:
+            parts += [message.content[end : marker.start()], f"{known}" if known else without_markers(marker[0])]
+            end = marker.end()
+    return message.model_copy(update={"content": "".join([*parts, message.content[end:]])})
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is a structured response, in which lists of numbers are data."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _numbered(document: Document, chunk: Chunk, delta: Delta) -> Document:

@@ -10,11 +10,15 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 
-__all__ = ["documents_in", "is_saved_elsewhere", "text_forms", "unreadable_form"]
+__all__ = ["IN_FILES", "documents_in", "is_saved_elsewhere", "text_forms", "unreadable_form"]
 
-# As Deep Agents writes where it saved a long result; the artifact stays in the message.
+IN_FILES = "read them in the files below, and cite them by their numbers."
+"""The end of the first line of a search result whose passages are in files."""
+# As Deep Agents writes where it saved a long result, and as we write where passages are; the artifact stays in the
+# message.
 _SAVED = re.compile(
     r"Tool result too large, the result of this tool call \S+ was saved in the filesystem at this path: "
+    rf"|[\d,]+ passages? found, [\d,]+ new: {re.escape(IN_FILES)}"
 )
 _PATH = re.compile(r"\S*/[^\s/]+\.\w{1,8}")
 _SEARCH_NAME = re.compile(r"(?<![a-z])search|retriev", re.IGNORECASE)
