@@ -76,8 +76,10 @@ class Store:
     Each search is made once and cached, so all agents get the same documents.
     """
 
-    def __init__(self, texts: Mapping[str, str], embeddings: LocalEmbeddings, *, add_start_index: bool) -> None:
-        splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=OVERLAP, add_start_index=True)
+    def __init__(
+        self, texts: Mapping[str, str], embeddings: LocalEmbeddings, *, add_start_index: bool, overlap: int = OVERLAP
+    ) -> None:
+        splitter = RecursiveCharacterTextSplitter(chunk_size=CHUNK, chunk_overlap=overlap, add_start_index=True)
         chunks = splitter.create_documents(list(texts.values()), [{"source": source} for source in texts])
         places = [_place(chunk, texts) for chunk in chunks]
         if not add_start_index:
@@ -165,15 +167,18 @@ class ScriptedModel(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         self.requests.append(Request("\n".join([self.tools, *map(_written, messages)]), list(messages)))
+        return ChatResult(generations=[ChatGeneration(message=self.reply(messages))])
+
+    def reply(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The next step, or the answer."""
         turn = sum(isinstance(message, AIMessage) for message in messages)
-        reply = AIMessage("Done.")
-        if turn < len(self.steps):
-            calls = [
-                {"name": "search", "args": {"query": query}, "id": f"call_{turn}_{number}"}
-                for number, query in enumerate(self.steps[turn])
-            ]
-            reply = AIMessage("", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        if turn == len(self.steps):
+            return AIMessage("Done.")
+        calls = [
+            {"name": "search", "args": {"query": query}, "id": f"call_{turn}_{number}"}
+            for number, query in enumerate(self.steps[turn])
+        ]
+        return AIMessage("", tool_calls=calls)
 
 
 class AgentRun(NamedTuple):

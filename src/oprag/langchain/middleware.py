@@ -192,8 +192,10 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
 
 def _deferred(result: ToolMessage | Command[Any], request: ToolCallRequest) -> ToolMessage | Command[Any]:
     """Move the working context of a subagent to a key under which the results of parallel calls are combined."""
-    if not isinstance(result, Command) or not isinstance(result.update, Mapping) or STATE_KEY not in result.update:
+    if not isinstance(result, Command) or result.graph is not None or not isinstance(result.update, Mapping):
         return result
-    update = {**result.update, _SUBAGENTS: {str(request.tool_call["id"]): result.update[STATE_KEY]}}
-    del update[STATE_KEY]
+    update = dict(result.update)
+    if not isinstance(update.get(STATE_KEY), Mapping):
+        return result
+    update[_SUBAGENTS] = {str(request.tool_call["id"]): update.pop(STATE_KEY)}
     return replace(result, update=update)

@@ -12,10 +12,11 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware, AgentState, PIIMiddleware
 from langchain.tools import ToolRuntime
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from oprag import OptionError, WorkingContext
@@ -389,6 +390,18 @@ async def test_parallel_subagents_without_files(is_async):
     assert "Part 3 of voyage.txt." in results_in(result["messages"])[-1]
     states = [numbering(state.values) for state in agent.get_state_history(thread())][::-1]
     assert all(earlier.items() <= later.items() for earlier, later in pairwise(states))
+
+
+def test_a_tool_may_still_remove_the_working_context():
+    @tool
+    def reset(runtime: ToolRuntime) -> Command[Any]:
+        """Begin anew."""
+        message = ToolMessage("Done.", tool_call_id=str(runtime.tool_call_id))
+        return Command(update={"working_context": None, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), message]})
+
+    model = ScriptedModel(turns=[["7"], [{"name": "reset", "args": {}, "id": "reset"}], ["8"], "The end."])
+    model.counts_calls = True
+    assert numbering(agent_of(model, [search_tool(), reset]).invoke(asked())) == {1: "Part 8 of voyage.txt."}
 
 
 def test_the_structured_response_of_a_subagent_is_data():
