@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from langgraph.types import Command
 from docs.example_code import EXAMPLES
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingMiddleware
+from oprag.langchain.tool_results import IN_FILES
 from tests.adapters.langchain.agents import (
     ScriptedModel,
     asked,
@@ -86,8 +88,10 @@ def sub_turn(messages: list[Any]) -> AIMessage:
     if paths and "read_file" not in done:
         return AIMessage("", tool_calls=[call("read_file", f"r{n}", file_path=path) for n, path in enumerate(paths)])
     read = [message.text for message in since if isinstance(message, ToolMessage) and message.name == "read_file"]
-    said = [f"[{number}] is {part}" for text in read for number, part in LABEL.findall(text)]
-    return AIMessage("; ".join([*said, "nobody knows [999]"]))
+    found = sorted((int(number), part) for text in read for number, part in LABEL.findall(text))
+    # Parallel subagents have different passages under the highest numbers; a longer answer would be moved to a file.
+    said = [f"[{number}] is {part}" for number, part in found[-8:]]
+    return AIMessage("; ".join([*said, *paths[:1], "nobody knows [999]"]))
 
 
 class Conversation:
@@ -96,9 +100,11 @@ class Conversation:
     def __init__(self, seed: int) -> None:
         chance = self.chance = Random(seed)
         self.turns = [[self.step(turn, n) for n in range(chance.randint(1, 3))] for turn in range(chance.randint(2, 6))]
-        self.limit = chance.choice([None, 40, 100])  # tokens of a result before it is moved to a file
+        self.limit = chance.choice([None, 100])  # tokens of a result before it is moved to a file
         self.interrupts = chance.random() < 0.4
         self.questions = chance.randint(1, 2)
+        self.on_disk = chance.random() < 0.3
+        self.is_async = chance.random() < 0.3
 
     def query(self) -> str:
         chance = self.chance
@@ -123,13 +129,14 @@ class Conversation:
         return call("search", identity, query=self.query())
 
 
-def conversation(data: Conversation) -> Any:
+def conversation(data: Conversation, folder: Path) -> Any:
     """An agent and its subagents for a conversation."""
+    backend = backends.FilesystemBackend(root_dir=folder) if data.on_disk else backends.StateBackend()
 
     def middleware() -> list[Any]:
         limit = data.limit
-        moving = [] if limit is None else [FilesystemMiddleware(tool_token_limit_before_evict=limit)]
-        return [*moving, OrderPreservingMiddleware(files=True)]
+        moving = [] if limit is None else [FilesystemMiddleware(backend=backend, tool_token_limit_before_evict=limit)]
+        return [*moving, OrderPreservingMiddleware(files=backend if data.on_disk else True)]
 
     sub = ScriptedModel(turns=[sub_turn])
     model = ScriptedModel(turns=[*data.turns, "The end."])
@@ -143,44 +150,50 @@ def conversation(data: Conversation) -> Any:
             {**task, "middleware": middleware()},
             {"name": "fork", "description": "-", "mode": "fork", "model": sub},
         ],
+        backend=backend,
         checkpointer=InMemorySaver(),
         **options,
     )
 
 
-def run(agent: Any, data: Conversation) -> Any:
+async def run(agent: Any, data: Conversation) -> Any:
+    async def step(given: Any) -> Any:
+        return await agent.ainvoke(given, thread()) if data.is_async else agent.invoke(given, thread())
+
     state: Any = None
     for _ in range(data.questions):
-        state = agent.invoke(asked(), thread())
+        state = await step(asked())
         while interrupts := state.get("__interrupt__"):
             # Parallel subagents are interrupted each.
             answers = {
                 one.id: {"decisions": [{"type": "approve"} for _ in one.value["action_requests"]]} for one in interrupts
             }
-            state = agent.invoke(Command(resume=answers), thread())
+            state = await step(Command(resume=answers))
     return state
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_passage_is_in_one_file_in_source_order(seed: int):
+async def test_every_passage_is_in_one_file_in_source_order(seed: int, tmp_path: Path):
+    await check(seed, tmp_path)
+
+
+async def check(seed: int, folder: Path) -> Any:
+    """Run a conversation, and return its state."""
     data = Conversation(seed)
     FOUND.clear()
-    agent = conversation(data)
+    agent = conversation(data, folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        state = run(agent, data)
-    check(state)
+        state = await run(agent, data)
+    numbers = numbering(state)
+    assert sorted(numbers.values()) == sorted(set(FOUND))
     # No number changes.
     history = [numbering(one.values) for one in agent.get_state_history(thread())][::-1]
     assert all(earlier.items() <= later.items() for earlier, later in pairwise(history))
-
-
-def check(state: Any) -> None:
-    numbers = numbering(state)
-    assert sorted(numbers.values()) == sorted(set(FOUND))
     # Files are as the last search in their source left them, whatever the agent edited before.
     files = {path: one["content"] for path, one in state.get("files", {}).items()}
-    assert not any(path.startswith("/large_tool_results/") for path in files)
+    if data.on_disk:
+        files = files_in(folder)
     labels = {path: LABEL.findall(text.replace("PART", "Part")) for path, text in files.items()}
     assert sorted(int(number) for found in labels.values() for number, _ in found) == sorted(numbers)
     for path, found in labels.items():
@@ -195,10 +208,18 @@ def check(state: Any) -> None:
         if isinstance(message, ToolMessage) and message.name != "read_file":
             assert WORDS not in message.text
             assert LONG not in message.text
-            # Subagents cite by the numbers of their parent.
+            # Subagents cite by the numbers of their parent, and name its files.
             said = SAID.findall(message.text)
             assert all(numbers[int(number)].startswith(part) for number, part in said)
             assert not said or "[999]" not in message.text
+            if said or IN_FILES in message.text:
+                assert set(re.findall(r"/sources/[\w./-]+", message.text)) <= set(files)
+    return state
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {f"/{path.relative_to(folder).as_posix()}": path.read_text(encoding="utf-8") for path in files}
 
 
 def reading(messages: list[Any]) -> AIMessage:

@@ -15,7 +15,7 @@ from oprag.langchain.search_results import (
     lay_out_messages,
     working_context_of,
 )
-from oprag.langchain.source_files import SourceFiles
+from oprag.langchain.source_files import FileUpdate, SourceFiles
 from oprag.options import ContextOptions, check_names
 from oprag.warn import warn
 
@@ -119,16 +119,16 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
 
     def before_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
         """Gather the new search results, in the order of the tool calls."""
-        update, uploads = self._gather(state, runtime)
-        if self._files:
-            self._files.upload(uploads)
+        update, files = self._gather(state, runtime)
+        if self._files and files:
+            self._files.save(files)
         return update
 
     async def abefore_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
         """Async version of `before_model`."""
-        update, uploads = self._gather(state, runtime)
-        if self._files:
-            await self._files.aupload(uploads)
+        update, files = self._gather(state, runtime)
+        if self._files and files:
+            await self._files.asave(files)
         return update
 
     def wrap_tool_call(
@@ -155,20 +155,18 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         """Async version of `wrap_model_call`."""
         return await handler(self._laid_out(request))
 
-    def _gather(
-        self, state: WorkingContextState, runtime: Any
-    ) -> tuple[dict[str, Any] | None, list[tuple[str, bytes]]]:
-        """The update of the state, and the files for the backend."""
+    def _gather(self, state: WorkingContextState, runtime: Any) -> tuple[dict[str, Any] | None, FileUpdate | None]:
+        """The update of the state, and the files to save."""
         working = working_context_of(state, self._options)
         pending = state.get("subagent_contexts")
         gathered = gather(state, working, self._search_tools, pending, shown=self._files is None)
         if not gathered.changed:
-            return None, []
+            return None, None
         update: dict[str, Any] = {STATE_KEY: working.to_dict(), **({_SUBAGENTS: None} if pending else {})}
         if self._files is None:
-            return {**update, "messages": [*(one.message for one in gathered.results), *gathered.answers]}, []
-        written = self._files.update(state, runtime, working, gathered)
-        return {**update, **written.state, "messages": [*written.messages, *gathered.answers]}, written.uploads
+            return {**update, "messages": [*(one.message for one in gathered.results), *gathered.answers]}, None
+        files = self._files.update(state, runtime, working, gathered)
+        return {**update, **files.state, "messages": files.messages}, files
 
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self._warn_about_tools(request.tools)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import groupby
@@ -16,13 +17,14 @@ from oprag.agents.working_context import WorkingContext
 from oprag.chunk import counted
 from oprag.errors import OptionError
 from oprag.langchain.search_results import Gathered, SearchResult
-from oprag.langchain.tool_results import IN_FILES
+from oprag.langchain.tool_results import IN_FILES, is_saved_elsewhere
 from oprag.masking import describe, shown
 from oprag.tokens import count
 
 __all__ = ["FileUpdate", "SourceFiles"]
 
 _FOLDER = "/sources/"
+_SUBAGENTS = "subagents/"  # inside the folder of the agent that calls them
 _KEY = "files"  # of the state of a Deep Agent
 _LONG_RESULTS = "/large_tool_results/"  # where Deep Agents moves long results
 _NAME_LENGTH = 40  # characters
@@ -35,14 +37,16 @@ class FileUpdate(NamedTuple):
     """What to write after a search.
 
     Attributes:
-        messages: The messages of the search results, which say where the passages are.
+        messages: The messages of the search results, which say where the passages are, and the answers of subagents.
         state: The update of the agent's state.
         uploads: The files for the backend, with their paths.
+        deletions: The paths of files that the backend no longer needs.
     """
 
     messages: list[ToolMessage]
     state: dict[str, Any]
     uploads: list[tuple[str, bytes]]
+    deletions: list[str]
 
 
 class SourceFiles:
@@ -56,7 +60,7 @@ class SourceFiles:
     """
 
     def __init__(self, files: Any) -> None:
-        if files is not True and not all(hasattr(files, name) for name in ("upload_files", "aupload_files")):
+        if files is not True and not all(hasattr(files, name) for name in ("upload_files", "delete")):
             raise OptionError(
                 f"files must be True, False or the backend of the agent, got {describe(files)}; pass the same backend "
                 "as to create_deep_agent",
@@ -82,36 +86,54 @@ class SourceFiles:
                 "pass the same one to the middleware, as in files=backend",
                 state,
             )
-        folder = _FOLDER
-        thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
-        if self._backend is not None and thread:
-            # Threads share a backend, but not the numbers of their passages.
-            folder = f"{_FOLDER}{_digest(str(thread))}/"
+        folder = _FOLDER if self._backend is None else _own_folder(runtime)
         numbers = {number for result in gathered.results for number in result.numbers} | gathered.joined
         files = _files(working, numbers, folder)
-        messages = [
-            result.message.model_copy(update={"content": _listing(result, files, working)})
-            for result in gathered.results
-        ]
         texts = {file.path: file.text for file in files}
+        moved = [result.message for result in gathered.results if is_saved_elsewhere(result.message)]
+        # Not the path in its text, which any tool can write.
+        saved = [_LONG_RESULTS + re.sub(r"[./\\]", "_", message.tool_call_id) for message in moved]
+        messages = [_with(result.message, _listing(result, files, working)) for result in gathered.results]
         if self._backend is None:
-            saved = [_LONG_RESULTS + re.sub(r"[./\\]", "_", message.tool_call_id) for message in messages]
-            return FileUpdate(messages, {_KEY: _changes(state[_KEY], texts, saved)}, [])
-        return FileUpdate(messages, {}, [(path, text.encode()) for path, text in texts.items()])
+            return FileUpdate([*messages, *gathered.answers], {_KEY: _changes(state[_KEY], texts, saved)}, [], [])
+        # The files of subagents have their own numbers.
+        of_subagent = re.compile(rf"{re.escape(folder)}(?:{_SUBAGENTS}\w+/)+")
+        messages += [_with(one, of_subagent.sub(folder, one.text)) for one in gathered.answers]
+        deletions = [*saved, *([folder + _SUBAGENTS] if gathered.answers else [])]
+        return FileUpdate(messages, {}, [(path, text.encode()) for path, text in texts.items()], deletions)
 
-    def upload(self, uploads: list[tuple[str, bytes]]) -> None:
+    def save(self, update: FileUpdate) -> None:
         """Write files to the backend.
 
         Raises:
             OptionError: The backend did not write a file.
         """
-        if uploads:
-            _check(self._backend.upload_files(uploads))
+        if update.uploads:
+            _check(self._backend.upload_files(update.uploads))
+        with suppress(NotImplementedError):
+            for path in update.deletions:
+                self._backend.delete(path)
 
-    async def aupload(self, uploads: list[tuple[str, bytes]]) -> None:
-        """Async version of `upload`."""
-        if uploads:
-            _check(await self._backend.aupload_files(uploads))
+    async def asave(self, update: FileUpdate) -> None:
+        """Async version of `save`."""
+        if update.uploads:
+            _check(await self._backend.aupload_files(update.uploads))
+        with suppress(NotImplementedError):
+            for path in update.deletions:
+                await self._backend.adelete(path)
+
+
+def _with(message: ToolMessage, content: str) -> ToolMessage:
+    return message.model_copy(update={"content": content})
+
+
+def _own_folder(runtime: Any) -> str:
+    """The folder of an agent in a backend, which is shared by threads and parallel subagents, unlike their numbers."""
+    about = getattr(runtime, "execution_info", None)
+    thread = getattr(about, "thread_id", None)
+    callers = (getattr(about, "checkpoint_ns", None) or "").split("|")[:-1]
+    own = f"{_FOLDER}{_digest(str(thread))}/" if thread else _FOLDER
+    return "".join([own, *(f"{_SUBAGENTS}{_digest(caller)}/" for caller in callers)])
 
 
 class _File(NamedTuple):

@@ -32,6 +32,7 @@ from tests.adapters.langchain.agents import (
     ScriptedModel,
     agent_of,
     asked,
+    has_whole_prefix,
     numbering,
     results_in,
     retrieve_context,
@@ -74,8 +75,14 @@ class Backend:
         self.files |= {path: content.decode() for path, content in files if self.error is None}
         return [Response(path, self.error) for path, _ in files]
 
+    def delete(self, path: str) -> None:
+        raise NotImplementedError
+
     async def aupload_files(self, files: Sequence[tuple[str, bytes]]) -> list[Response]:
         return self.upload_files(files)
+
+    async def adelete(self, path: str) -> None:
+        self.delete(path)
 
 
 def filing(model: Any, tools: Sequence[Any] | None = None, **options: Any) -> Any:
@@ -388,6 +395,7 @@ async def test_parallel_subagents_without_files(is_async):
         assert numbers[int(number)].startswith(part)
     # The model of the caller has not seen the text that its subagents read.
     assert "Part 3 of voyage.txt." in results_in(result["messages"])[-1]
+    assert all(has_whole_prefix(first, second) for first, second in pairwise(model.requests))
     states = [numbering(state.values) for state in agent.get_state_history(thread())][::-1]
     assert all(earlier.items() <= later.items() for earlier, later in pairwise(states))
 
