@@ -17,7 +17,7 @@ from oprag.methods.answer import Answer
 from oprag.methods.method_answers import MethodAnswers
 from oprag.warn import forget
 
-LENGTH = 200_000
+LENGTH = 800_000
 NAMES = {
     "letters": "x" * LENGTH,
     "data": "data:text/html;base64," + base64.b64encode(random.Random(0).randbytes(LENGTH * 3 // 4)).decode(),
