@@ -128,9 +128,12 @@ def _versions(parts: Iterable[_Part]) -> list[list[_Part]]:
 
 def _is_again(chunks: Sequence[Chunk], names: Sequence[Any], parts: Sequence[_Part]) -> bool:
     """Return whether parts that repeat earlier ones were added again, instead of being repetitions in the text."""
+    start, length, target = parts[-1]
     if len({name for part in parts for name in names[part.start : part.start + part.length]}) >= _MIN_REPEATED:
-        return True
-    start, length, _ = parts[-1]
+        # What is repeated in the midst of both, such as the boilerplate of reports in one file, is part of the text.
+        from_start = parts[0].target <= _MAX_HEAD
+        to_end = target + length >= parts[0].start - _MAX_HEAD
+        return from_start or to_end or start + length == len(names)
     if len(parts) > 1 or start + length < len(names):
         return False
     turn = _turn(names[start - 1][1], names[start][1])

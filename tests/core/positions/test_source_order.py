@@ -209,6 +209,20 @@ def test_a_source_may_repeat_itself():
     assert len(set(read(["AAAA aaa bbb", "RRR"] * 3).keys)) == 6
 
 
+@pytest.mark.parametrize("overlap", [0, 40])
+def test_reports_in_one_file_that_share_their_boilerplate_were_not_added_again(overlap):
+    own = [prose(400, seed=seed) for seed in range(6)]
+    shared = windows(prose(600, seed=9), overlap=overlap)
+    texts = [
+        text
+        for before, after in zip(own[::2], own[1::2], strict=True)
+        for text in (*windows(before), *shared, *windows(after))
+    ]
+    order = read(texts)
+    assert sequence(order)[0] == [*range(len(texts))]
+    assert ADDED_AGAIN not in causes(order)
+
+
 def test_boilerplate_takes_linear_time():
     footer = "Copyright 2024 ACME Corporation. All rights reserved worldwide."
     pieces = windows(prose(20_000, seed=5), 60, 0)
