@@ -41,10 +41,8 @@ __all__ = [
     "check_count",
     "check_names",
     "check_question",
-    "check_questions",
     "check_text",
     "descriptions",
-    "keep_all",
     "option",
     "plain_number",
     "requires",
@@ -280,15 +278,6 @@ def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) 
     return dataclasses.replace(options, **changes) if changes else options
 
 
-def keep_all(options: ContextOptions) -> ContextOptions:
-    """The options with a similarity threshold that keeps everything, so that vectors are retrieved.
-
-    The redundancy threshold, the token budget, neighbors, continuity and headers are turned off.
-    """
-    changes = {**NO_LIMITS, "k": options.k, "max_candidates": options.max_candidates, "similarity_threshold": -1}
-    return as_context_options(options, {**changes, "header": None})
-
-
 def plain_number(value: Any) -> Any:
     """Convert a number, such as a NumPy scalar, to a built-in int or float; return other values unchanged."""
     if type(value) in _PLAIN or isinstance(value, bool) or not isinstance(value, Real):
@@ -440,19 +429,3 @@ def check_question(question: Any) -> None:
         raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
     if not question or question.isspace():
         raise QueryError("the question is empty", question)
-
-
-def check_questions(questions: Any) -> list[str]:
-    """Return the questions as a list, and reject invalid ones.
-
-    Raises:
-        QueryError: It is not a list, is empty, or contains an invalid question.
-    """
-    if isinstance(questions, str) or not isinstance(questions, Iterable):
-        raise QueryError(f"expected a list of questions, got {type(questions).__name__}", questions)
-    checked = list(questions)
-    if not checked:
-        raise QueryError("the list of questions is empty", questions)
-    for question in checked:
-        check_question(question)
-    return checked

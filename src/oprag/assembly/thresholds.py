@@ -12,7 +12,7 @@ from oprag.embedding.cosine import unit_rows, usable_rows
 from oprag.errors import EmbeddingError
 from oprag.options import ContextOptions
 
-__all__ = ["Repeats", "apply_thresholds", "chunk_vectors", "find_repeats", "question_row"]
+__all__ = ["Repeats", "apply_thresholds", "find_repeats"]
 
 # Number of rows that are compared with all kept rows at once; comparing all rows at once would take quadratic memory.
 _BLOCK = 256
@@ -99,10 +99,10 @@ def apply_thresholds(
     compared = [chunk for chunk in chunks if chunk.vector is not None or chunk.text.strip()]
     if not compared:
         return list(chunks), [], None
-    vectors = chunk_vectors(compared)
+    vectors = _chunk_vectors(compared)
     below = np.zeros(len(compared), dtype=bool)
     if question is not None:
-        cosines = np.clip(vectors @ question_row(question, vectors.shape[1]), -1, 1)
+        cosines = np.clip(vectors @ _question_row(question, vectors.shape[1]), -1, 1)
         compared = [
             chunk if chunk.similarity == one else changed(chunk, similarity=one)
             for chunk, one in zip(compared, cosines.tolist(), strict=True)
@@ -144,7 +144,7 @@ def apply_thresholds(
     return (values.sorted(kept) if values else kept), drops, values
 
 
-def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
+def _chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     """The vectors of chunks as unit rows, of shape (chunks, dimension)."""
     for chunk in chunks:
         if chunk.vector is None:
@@ -158,7 +158,7 @@ def chunk_vectors(chunks: Sequence[Chunk]) -> NDArray[np.float32]:
     )
 
 
-def question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
+def _question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
     """The vector of a question as a unit vector, checked for the dimension of the chunks."""
     vector = usable_rows([question], [question], lambda _: "the question")
     if vector.shape[1] != dimension:

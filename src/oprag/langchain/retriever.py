@@ -37,8 +37,6 @@ from oprag.options import (
     ContextOptions,
     as_context_options,
     check_question,
-    check_questions,
-    keep_all,
 )
 from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.ranked_list import by_rank
@@ -47,7 +45,6 @@ from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, rest
 from oprag.stores.listing import searched_store
 
 if TYPE_CHECKING:
-    from oprag.assembly.threshold_report import ThresholdReport
     from oprag.embedding.vectors import VectorSources
 
 __all__ = [
@@ -279,42 +276,6 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         request = _SearchRequest(config, context_options or self.context_options)
         await super().ainvoke(query, config, request=request, k=k, filter=filter)
         return request.context  # type: ignore[return-value]
-
-    def threshold_report(
-        self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
-    ) -> ThresholdReport:
-        """Measure the cosine similarities of the chunks retrieved for these questions, to choose thresholds.
-
-        Args:
-            questions: Typical questions of users; a few dozen are enough.
-            k: Overrides `k` of the retriever.
-            config: Passed to the wrapped retriever.
-
-        Returns:
-            The report, which prints as a table.
-
-        Raises:
-            QueryError: A question is empty or not a string, or nothing was retrieved for any of them.
-            EmbeddingError: No embedding model is available.
-        """
-        return run_sync(self._thresholds(questions, k, config))
-
-    async def athreshold_report(
-        self, questions: Sequence[str], *, k: int | None = None, config: RunnableConfig | None = None
-    ) -> ThresholdReport:
-        """Async version of `threshold_report`."""
-        return await run_async(self._thresholds(questions, k, config))
-
-    def _thresholds(self, questions: Sequence[str], k: int | None, config: Any) -> Steps[ThresholdReport]:
-        from oprag.assembly.threshold_report import report_thresholds
-
-        contexts: list[Context] = []
-        keywords = {"k": k, "config": config, "context_options": keep_all(self.context_options)}
-        for question in check_questions(questions):
-            get = partial(self.get_context, question, **keywords)
-            context = yield Step(get, partial(self.aget_context, question, **keywords))
-            contexts.append(context)
-        return report_thresholds(contexts, self._vector_sources().name)
 
     def _get_relevant_documents(
         self,

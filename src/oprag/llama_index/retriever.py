@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -17,12 +16,9 @@ from oprag.context import Context
 from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources, context_of, refuse_reordered
-from oprag.options import ContextOptions, check_question, check_questions, keep_all
+from oprag.options import ContextOptions, check_question
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
-
-if TYPE_CHECKING:
-    from oprag.assembly.threshold_report import ThresholdReport
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -111,35 +107,6 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     async def aget_context(self, query: str | QueryBundle) -> Context:
         """Async version of `get_context`."""
         return await run_async(self._found(query, self.context_options))
-
-    def threshold_report(self, questions: Sequence[str]) -> ThresholdReport:
-        """Measure the cosine similarities of the nodes retrieved for these questions, to choose thresholds.
-
-        Args:
-            questions: Typical questions of users; a few dozen are enough.
-
-        Returns:
-            The report, which prints as a table.
-
-        Raises:
-            QueryError: A question is empty or not a string, or nothing was retrieved for any of them.
-            EmbeddingError: No embedding model is available.
-        """
-        return run_sync(self._thresholds(questions))
-
-    async def athreshold_report(self, questions: Sequence[str]) -> ThresholdReport:
-        """Async version of `threshold_report`."""
-        return await run_async(self._thresholds(questions))
-
-    def _thresholds(self, questions: Sequence[str]) -> Steps[ThresholdReport]:
-        from oprag.assembly.threshold_report import report_thresholds
-
-        options = keep_all(self.context_options)
-        sources = self._sources(options)
-        contexts: list[Context] = []
-        for question in check_questions(questions):
-            contexts.append((yield from self._found(question, options, sources)))  # noqa: PERF401 - yields
-        return report_thresholds(contexts, sources.vectors.name if sources else "")
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run_sync(self._nodes(query_bundle))

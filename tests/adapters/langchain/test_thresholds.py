@@ -24,7 +24,6 @@ from oprag import (
     EmbeddingError,
     OptionError,
     PositionWarning,
-    QueryError,
     SourceReadError,
     VectorCache,
 )
@@ -670,21 +669,6 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
             make(neighbors=1)
         with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function that takes"):
             make(neighbors=1, read_neighbors=3)
-
-
-def test_a_report_says_which_thresholds_suit_the_embedder(store, embeddings):
-    retriever = OrderPreservingRetriever(vectorstore=store, similarity_threshold=0.9)
-    report = retriever.threshold_report([QUESTION, "Is bread baked?"])
-    assert embeddings.embedded == (2, 0)
-    assert report.embedder.startswith("tests.counting.CountingEmbeddings(words) ")
-    assert [len(cosines) for cosines in report.similarities] == [6, 6]
-    assert max(report.similarities[0]) == pytest.approx(cosine(embeddings, QUESTION, TEXTS[3]), abs=1e-6)
-    assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)
-    assert [len(cosines) for cosines in retriever.threshold_report([QUESTION], k=2).similarities] == [2]
-    questions: list[Any] = ["a question", [], [""], None]
-    for wrong in questions:
-        with pytest.raises(QueryError, match="question"):
-            retriever.threshold_report(wrong)
 
 
 def test_our_own_index_embeds_a_question_once(ask):

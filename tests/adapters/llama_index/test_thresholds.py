@@ -498,15 +498,6 @@ def test_a_postprocessor_with_an_index_survives_pickling(index):
     assert again.similarity_threshold == 0.4
 
 
-def test_a_report_says_which_thresholds_suit_the_model(index, model):
-    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=6), neighbors=1)
-    report = retriever.threshold_report([QUESTION, "Is bread baked?"])
-    assert model.embedded == (2, 0)
-    assert "CountingModel(" in report.embedder
-    assert [len(cosines) for cosines in report.similarities] == [6, 6]
-    assert str(asyncio.run(retriever.athreshold_report([QUESTION, "Is bread baked?"]))) == str(report)
-
-
 # What a hostile application brings.
 
 
