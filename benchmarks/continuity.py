@@ -154,7 +154,8 @@ def _covered(data_set: DataSet, search: Search, size: int, settings: Sequence[st
         tokens = [len(ids) for ids in _token_ids([chunk.text for chunk in index.chunks])]
         most = 4 * max(BUDGETS) // size
         reader = neighbors_among(index.chunks)
-        for question, hits in zip(asked, index.search_all([one.text for one in asked], most, search.kind), strict=True):
+        for question in asked:
+            hits = index.search(question.text, most, search.kind)
             documents.append(document)
             runs = _segments(hits, every, most)
             for setting in settings:

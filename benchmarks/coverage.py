@@ -67,8 +67,7 @@ def _shares(data_set: DataSet, indexes: Mapping[str, DocumentIndex], search: Sea
     shares: list[NDArray[np.float64]] = []
     for document, index in indexes.items():
         asked = [one for one in data_set.questions if one.document_id == document and one.evidence]
-        hits = index.search_all([question.text for question in asked], max(KS), search)
-        shares += [_covered(question, found) for question, found in zip(asked, hits, strict=True)]
+        shares += [_covered(question, index.search(question.text, max(KS), search)) for question in asked]
     return np.array(shares)
 
 

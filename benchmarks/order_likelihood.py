@@ -151,8 +151,8 @@ def _texts(name: str, data: Path) -> Iterator[dict[str, Any]]:
             questions = list(group)
             index = DocumentIndex.from_texts({document: documents[document]}, local, local.tokenizer, chunk_size=SIZE)
             most = CANDIDATES * max(one.k or 0 for one in part.settings)
-            found = index.search_all([row["question"] for row in questions], most)
-            for row, hits in zip(questions, found, strict=True):
+            for row in questions:
+                hits = index.search(row["question"], most)
                 for setting in part.settings:
                     yield {
                         "part": name,

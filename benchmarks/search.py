@@ -16,13 +16,12 @@ from benchmarks.result import Figure, Result, Table, main
 from benchmarks.timing import Timing, interleave, ms
 from oprag import DocumentIndex, DualEncoder
 
-COUNT, DIMENSION, K, BATCH = 20_000, 384, 128, 32
+COUNT, DIMENSION, K = 20_000, 384, 128
 IN_A_ROW = 10
 AT_MOST, AT_LEAST = 1.5, 50
 QUESTION = "?"
 
 PRODUCT, OURS = "NumPy, matrix product only", "`DocumentIndex.search`"
-PRODUCTS, BATCHED = "NumPy, one matrix product for all", "`DocumentIndex.search_all`"
 LANGCHAIN, LLAMA_INDEX = "LangChain `InMemoryVectorStore`", "LlamaIndex `SimpleVectorStore`"
 
 
@@ -42,10 +41,9 @@ class Known(Embeddings):
 def run() -> Result:
     """Time a search for one question with a known vector."""
     chance = np.random.default_rng(0)
-    vectors, questions = _unit(chance, COUNT), _unit(chance, BATCH)
-    question = questions[0]
+    vectors, (question,) = _unit(chance, COUNT), _unit(chance, 1)
     texts = [f"chunk {number}" for number in range(COUNT)]
-    encoder = DualEncoder("known", question=lambda asked: questions[: len(asked)])
+    encoder = DualEncoder("known", question=lambda asked: [question] * len(asked))
     index = DocumentIndex(texts, [{"source": "book"} for _ in texts], vectors, encoder)
     matrix = index.vectors
     in_langchain, in_llama_index = _stores(texts, vectors.tolist())
@@ -58,9 +56,6 @@ def run() -> Result:
 
     beside_product = interleave(
         {PRODUCT: lambda: matrix @ question, OURS: lambda: index.search(QUESTION, K)}, rounds=20, in_a_row=IN_A_ROW
-    )
-    batched = interleave(
-        {PRODUCTS: lambda: questions @ matrix.T, BATCHED: lambda: index.search_all([QUESTION] * BATCH, K)}, rounds=20
     )
     beside_stores = interleave(
         {
@@ -91,10 +86,6 @@ def run() -> Result:
         ],
         tables=[
             _table("Milliseconds for one question, median (best):", beside_product),
-            _table(
-                f"Milliseconds per question, for {BATCH} questions in one call:",
-                {name: timing.divided(BATCH) for name, timing in batched.items()},
-            ),
             _table("Milliseconds for one question, timed in turn with the frameworks' stores:", beside_stores),
         ],
         notes=[f"When the matrix is not in the processor's caches, {OURS} takes {ms(cold.median)} ms."],

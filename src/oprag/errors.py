@@ -11,7 +11,6 @@
     ├── TokenizerError (TypeError)          a tokenizer or token counter returned an unusable result
     ├── EmbeddingError (ValueError)         vectors are missing or unusable
     ├── CacheError (OSError)                a vector cache is corrupt, or cannot be read or written
-    ├── IndexFileError (ValueError)         a saved index cannot be read
     ├── InputFileError (OSError)            a text file cannot be read
     ├── DataError (ValueError)              questions or documents do not match their format, or are unusable
     ├── ExperimentError (ValueError)        an experiment is invalid
@@ -47,7 +46,6 @@ __all__ = [
     "DataError",
     "EmbeddingError",
     "ExperimentError",
-    "IndexFileError",
     "InputFileError",
     "MissingExtraError",
     "MissingPositionError",
@@ -123,10 +121,6 @@ class EmbeddingError(OpragError, ValueError):
 
 class CacheError(OpragError, OSError):
     """A vector cache is corrupt, belongs to another program or embedder, or cannot be read or written."""
-
-
-class IndexFileError(OpragError, ValueError):
-    """A file is not a saved index, is corrupt, or was written by a newer version."""
 
 
 class InputFileError(OpragError, OSError):

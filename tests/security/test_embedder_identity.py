@@ -13,7 +13,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel, Field, PrivateAttr
 
-from oprag import CacheWarning, DocumentIndex, EmbeddingError, VectorCache
+from oprag import CacheWarning, DocumentIndex, VectorCache
 from oprag.langchain import OrderPreservingCompressor, as_embedder
 from oprag.llama_index import OrderPreservingPostprocessor
 
@@ -209,7 +209,7 @@ def test_a_model_of_llama_index_with_changed_settings_is_another_model(changed):
     assert len(model._calls) == 2 * len(TEXTS)
 
 
-def test_an_index_remembers_no_question_of_other_settings_and_is_saved_under_its_own(tmp_path):
+def test_an_index_remembers_no_question_of_other_settings():
     class Telling(Provider):
         """One whose vectors tell its prefix."""
 
@@ -221,6 +221,3 @@ def test_an_index_remembers_no_question_of_other_settings_and_is_saved_under_its
     before = index.question_vector("question")
     model.query_prefix = "query: "
     assert index.question_vector("question").tolist() != before.tolist()
-    index.save(tmp_path / "saved")
-    with pytest.raises(EmbeddingError, match="was created with the embedder"):
-        DocumentIndex.load(tmp_path / "saved", as_embedder(model))

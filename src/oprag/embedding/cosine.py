@@ -115,7 +115,7 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class CosineSearch:
-    """Cosine similarities of questions to a fixed set of vectors.
+    """Cosine similarities of a question to a fixed set of vectors.
 
     Args:
         vectors: Unit vectors, of shape (number of chunks, dimension).
@@ -125,14 +125,14 @@ class CosineSearch:
         self._vectors = vectors
         self._equals = _first_equals(vectors)
 
-    def scores(self, questions: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine similarities, of shape (number of questions, number of chunks).
+    def scores(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosine similarities, of shape (number of chunks,).
 
         Args:
-            questions: Unit vectors, of shape (number of questions, dimension).
+            question: Unit vector, of shape (dimension,).
         """
-        product = questions @ self._vectors.T if len(questions) > 1 else (self._vectors @ questions[0])[None]
-        return product if self._equals is None else product[:, self._equals]
+        scores = self._vectors @ question
+        return scores if self._equals is None else scores[self._equals]
 
 
 def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:

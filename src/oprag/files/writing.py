@@ -78,22 +78,21 @@ def begins_with(path: Path, start: bytes) -> bool:
 
 
 @contextmanager
-def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file that atomically replaces the file at the path when the block ends without an error.
 
     Readers never see a partial file, and if several processes write at the same time, the last one wins. A killed
     process leaves a hidden temporary file, which the next write to the folder removes.
     """
-    if not private:
-        # Check before following links: /dev/stdout leads to a pipe that has no path.
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                yield file
-            return
-        path = _followed(path)
+    # Check before following links: /dev/stdout leads to a pipe that has no path.
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = _followed(path)
     _remove_leftovers(path.parent)
-    before = None if private or not path.exists() else path.lstat()
-    unfinished, descriptor = _new_file(path.parent, 0o600 if private or before else 0o666)
+    before = path.lstat() if path.exists() else None
+    unfinished, descriptor = _new_file(path.parent, 0o600 if before else 0o666)
     # The lock lasts until both descriptors are closed, so it still protects the file while it is renamed.
     lock = None if sys.platform == "win32" else os.dup(descriptor)
     try:

@@ -1,3 +1,3 @@
-"""The embedded `DocumentIndex`: splitting, search and its file."""
+"""The embedded `DocumentIndex`: splitting and search."""
 
 __all__: list[str] = []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,14 +14,11 @@ from oprag.chunk import Chunk, changed, counted, quoted
 from oprag.embedding.cosine import CosineSearch, as_vectors, top
 from oprag.embedding.embedder import Embedder
 from oprag.embedding.question_vectors import QuestionVectors
-from oprag.errors import ChunkError, EmbeddingError, IndexFileError, OptionError, QueryError
-from oprag.files.opening import open_regular
+from oprag.errors import ChunkError, EmbeddingError, OptionError
 from oprag.index.bm25 import BM25Search
-from oprag.index.file import REBUILD, Contents, read_index, write_index
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
-from oprag.masking import describe
-from oprag.options import check_choice, check_question
+from oprag.options import check_choice, check_count, check_question
 
 __all__ = ["DocumentIndex", "SearchKind"]
 
@@ -80,8 +75,6 @@ class DocumentIndex:
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = np.zeros((len(texts), 0), np.float32) if embedder is None else as_vectors(vectors, len(texts))
         self._vectors.flags.writeable = False
-        # Stored now, because the embedder's settings may change later.
-        self._made_with = None if embedder is None else embedder.name
         self._questions = None if embedder is None else QuestionVectors(embedder, self._vectors.shape[1] or None)
         # Validated and built once; a hit is a copy with its rank and score.
         self._chunks = [
@@ -126,7 +119,6 @@ class DocumentIndex:
             OptionError: `splitter` is unknown, or `chunk_size` or `chunk_overlap` is out of range.
             TokenizerError: The tokenizer is unsupported, or missing although the splitter needs one.
             EmbeddingError: The embedder returned vectors that have the wrong shape or are not finite.
-            MissingExtraError: The recursive splitter is not installed.
         """
         if splitter is None:
             splitter = "words" if tokenizer is None else "tokens"
@@ -204,70 +196,12 @@ class DocumentIndex:
             EmbeddingError: The embedder returned a vector of another dimension.
             MissingExtraError: BM25 is not installed.
         """
-        return self.search_all([question], k, search)[0]
-
-    def search_all(self, questions: Sequence[str], k: int, search: SearchKind | None = None) -> list[list[Chunk]]:
-        """Search for many questions with one matrix product, several times faster than one at a time.
-
-        Args:
-            questions: The questions.
-            k: Maximum number of chunks for each question.
-            search: As for `search`.
-
-        Returns:
-            One list of chunks for each question.
-
-        Raises:
-            QueryError: A question is empty or not a string, or `questions` is a string.
-            OptionError: k is not an integer >= 1, `search` is unknown, or it needs an embedder.
-            EmbeddingError: The embedder returned vectors of another dimension.
-            MissingExtraError: BM25 is not installed.
-        """
-        if type(k) is not int or k < 1:
-            raise OptionError(f"k must be an integer >= 1, got {describe(k)}", k)
-        if isinstance(questions, str):
-            raise QueryError("expected a list of questions, got a string; use search() for one question", questions)
-        questions = list(questions)
-        for question in questions:
-            check_question(question)
+        check_count("k", k, optional=False)
+        check_question(question)
         kind = self.check_search(search)
-        if not questions or not self._chunks:
-            return [[] for _ in questions]
-        return [self._best(scores, k, kind) for scores in self._scores(questions, kind)]
-
-    def check_search(self, search: Any) -> SearchKind:
-        """Reject a search method that this index does not support.
-
-        Args:
-            search: A search method, or None.
-
-        Returns:
-            `search`, or the default of this index for None.
-
-        Raises:
-            OptionError: `search` is unknown, or it needs an embedder and the index has none.
-        """
-        if search is None:
-            return "bm25" if self._questions is None else "dense"
-        check_choice("search", search, get_args(SearchKind))
-        if search != "bm25" and self._questions is None:
-            raise OptionError(
-                f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
-                'search="bm25"',
-                search,
-            )
-        kind: SearchKind = search
-        return kind
-
-    def _scores(self, questions: Sequence[str], kind: SearchKind) -> Iterable[_Scores]:
-        """Yield the scores of all chunks for each question."""
-        if kind == "bm25" or self._questions is None:
-            return map(self._by_words.scores, questions)
-        cosines = self._by_cosine.scores(self._questions.of(questions))
-        return cosines if kind == "dense" else map(_fused, cosines, map(self._by_words.scores, questions))
-
-    def _best(self, scores: _Scores, k: int, kind: SearchKind) -> list[Chunk]:
-        """Return the hits for a question, given the scores of all chunks."""
+        if not self._chunks:
+            return []
+        scores = self._scores(question, kind)
         rows = top(scores, k)
         if kind == "bm25":
             # Drop chunks that share no word with the question.
@@ -277,6 +211,31 @@ class DocumentIndex:
             changed(self._chunks[row], rank=rank, score=score, vector=self._vectors[row] if dense else None)
             for rank, (row, score) in enumerate(zip(rows.tolist(), scores[rows].tolist(), strict=True))
         ]
+
+    def check_search(self, search: Any) -> SearchKind:
+        """Return `search`, or the default for None; reject one that is unknown or needs a missing embedder."""
+        if search is None:
+            return "bm25" if self._questions is None else "dense"
+        check_choice("search", search, get_args(SearchKind))
+        if search != "bm25" and self._questions is None:
+            raise OptionError(
+                f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
+                'search="bm25"',
+                search,
+            )
+        return search  # type: ignore[no-any-return]
+
+    def _scores(self, question: str, kind: SearchKind) -> _Scores:
+        """The scores of all chunks."""
+        if kind == "bm25":
+            return self._by_words.scores(question)
+        cosines = self._by_cosine.scores(self.question_vector(question))
+        if kind == "dense":
+            return cosines
+        by_words = self._by_words.scores(question)
+        found = top(by_words, len(by_words))
+        # Both complete rankings, independently of k, so that a larger k only adds hits at the end.
+        return rrf([top(cosines, len(cosines)), found[by_words[found] > 0]], len(cosines))
 
     @cached_property
     def _by_cosine(self) -> CosineSearch:
@@ -299,57 +258,6 @@ class DocumentIndex:
     def _around(self) -> NeighborReader:
         return neighbors_among(self._chunks)
 
-    def save(self, path: str | os.PathLike[str], *, private: bool = False) -> None:
-        """Save the index to one file, without pickle; an existing file is replaced atomically.
-
-        The file contains the full text of the chunks.
-
-        Args:
-            path: The file. Links are followed. A new file gets default permissions; an existing one keeps its own.
-            private: Make the file accessible to the current user only (mode 0600), and replace a link instead of
-                following it.
-
-        Raises:
-            IndexFileError: The metadata contains values that JSON cannot represent.
-        """
-        texts = [chunk.text for chunk in self._chunks]
-        metadata = [dict(chunk.metadata) for chunk in self._chunks]
-        write_index(Path(path), self._made_with, Contents(texts, metadata, self._vectors), private=private)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], embedder: Embedder | None = None) -> DocumentIndex:
-        """Load a saved index.
-
-        No code in the file is executed, and memory use is bounded by the file size. Vectors are not checked against the
-        texts, which would mean embedding them again, so the author of the file controls what a search returns.
-
-        Args:
-            path: The file.
-            embedder: The embedder that the index was created with; None if it was created without one.
-
-        Returns:
-            The index.
-
-        Raises:
-            FileNotFoundError: The file does not exist.
-            IndexFileError: The file is not a saved index, is corrupt, or was written by a newer version.
-            EmbeddingError: The index was created with another embedder.
-        """
-        if embedder is not None and not isinstance(embedder, Embedder):
-            raise EmbeddingError(f"expected an oprag.Embedder, got {type(embedder).__name__}", embedder)
-        path = Path(path)
-        try:
-            with open_regular(path) as file:
-                texts, metadata, vectors = read_index(file, path, embedder)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise IndexFileError(f"cannot read the index {path}: {error.strerror or error}", path) from error
-        try:
-            return cls(texts, metadata, None if embedder is None else vectors, embedder)
-        except (ChunkError, EmbeddingError) as error:
-            raise IndexFileError(f"{path} is corrupt: {error}{REBUILD}", path) from error
-
 
 def _embedded(
     texts: Sequence[str], embedder: Embedder, on_progress: Callable[[int, int], None] | None
@@ -362,9 +270,3 @@ def _embedded(
         if on_progress is not None:
             on_progress(start + len(batch), len(texts))
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
-
-
-def _fused(cosines: _Scores, by_words: _Scores) -> _Scores:
-    """Fuse both complete rankings, independently of k, so that a larger k only adds hits at the end."""
-    found = top(by_words, len(by_words))
-    return rrf([top(cosines, len(cosines)), found[by_words[found] > 0]], len(cosines))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from operator import index
 from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
-
-from oprag.errors import ChunkError, MissingExtraError, MissingSourceError, OptionError, TokenizerError
+from oprag.errors import ChunkError, MissingSourceError, OptionError, TokenizerError
 from oprag.masking import describe
-from oprag.options import check_choice
+from oprag.options import check_choice, check_count
 from oprag.positions.sources import source_name
-from oprag.positions.values import whole
 
 __all__ = [
     "OffsetTokenizer",
@@ -20,7 +21,7 @@ __all__ = [
     "Split",
     "Splitter",
     "TokenWindow",
-    "offsets_of",
+    "counter_of",
     "pieces_of",
     "split_recursive",
     "split_tokens",
@@ -28,8 +29,7 @@ __all__ = [
 
 OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
 
-# A lone surrogate is not a character; tokenizers reject it, or convert it to text of another length.
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenWindow(NamedTuple):
@@ -78,15 +78,11 @@ def split_tokens(text: str, tokenizer: Any, chunk_size: int = 128, chunk_overlap
         ['one two ', 'three four']
     """
     _check_split(text, chunk_size, chunk_overlap)
-    if not text:
-        return []
-    starts = _starts(text, offsets_of(tokenizer)(LONE_SURROGATE.sub("\ufffd", text)))
-    return list(_windows(text, starts, chunk_size, chunk_overlap))
+    return list(_windows(text, _starts(text, _offsets_of(tokenizer)), chunk_size, chunk_overlap)) if text else []
 
 
 def _check_split(text: Any, chunk_size: Any, chunk_overlap: Any) -> None:
-    if type(chunk_size) is not int or chunk_size < 1:
-        raise OptionError(f"chunk_size must be an integer >= 1, got {describe(chunk_size)}", chunk_size)
+    check_count("chunk_size", chunk_size, optional=False)
     if type(chunk_overlap) is not int or not 0 <= chunk_overlap < chunk_size:
         raise OptionError(
             f"chunk_overlap must be an integer >= 0 and less than chunk_size={chunk_size}, "
@@ -97,67 +93,46 @@ def _check_split(text: Any, chunk_size: Any, chunk_overlap: Any) -> None:
         raise ChunkError(f"the text to split must be a string, got {type(text).__name__}", text)
 
 
-def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Iterable[TokenWindow]:
+def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Iterator[TokenWindow]:
+    # The tokens between which a window may end: those of one character have the same start.
+    borders = [number for number, start in enumerate(starts) if not number or start > starts[number - 1]]
+    borders.append(len(starts))
+
+    def last_of(first: int) -> int:
+        return min(max(bisect_right(borders, borders[first] + size) - 1, first + 1), len(borders) - 1)
+
     first = begin = 0
     while True:
-        last = _border(starts, first, size)
-        end = starts[last] if last < len(starts) else len(text)
-        yield TokenWindow(text[begin:end], begin, end, last - first)
+        last = last_of(first)
+        end = starts[borders[last]] if last < len(borders) - 1 else len(text)
+        yield TokenWindow(text[begin:end], begin, end, borders[last] - borders[first])
         if end == len(text):
             return
-        first = _next_first(starts, first, last, size, overlap)
-        begin = starts[first]
+        # As many tokens back as asked for, but not to a window that would add nothing.
+        first = max(first + 1, bisect_left(borders, borders[last] - overlap))
+        while first < last and last_of(first) <= last:
+            first += 1
+        begin = starts[borders[first]]
 
 
-def _border(starts: Sequence[int], first: int, size: int) -> int:
-    """Return the token at which the window from token `first` ends: at most `size` tokens, and between characters."""
-    cut = first + size
-    if cut >= len(starts):
-        return len(starts)
-    while cut > first and starts[cut] == starts[cut - 1]:
-        cut -= 1
-    if starts[cut] > starts[first]:
-        return cut
-    # A single character has more than `size` tokens.
-    cut = first + size
-    while cut < len(starts) and starts[cut] == starts[first]:
-        cut += 1
-    return cut
-
-
-def _next_first(starts: Sequence[int], first: int, last: int, size: int, overlap: int) -> int:
-    """Return the first token of the next window, `overlap` tokens back, or fewer if the window would add nothing."""
-    following = max(first + 1, last - overlap)
-    while following > first + 1 and starts[following] == starts[following - 1]:
-        following -= 1
-    while following < last and (starts[following] == starts[following - 1] or _border(starts, following, size) <= last):
-        following += 1
-    return following
-
-
-def _starts(text: str, offsets: Iterable[Any]) -> list[int]:
-    """Return the start of each token, validating the offsets."""
-    starts: list[int] = []
-    before = 0
+def _starts(text: str, offsets: OffsetTokenizer) -> list[int]:
+    """The start of each token; rejects offsets that are not ascending or outside the text."""
+    # Tokenizers reject a lone surrogate, or convert it to text of another length.
+    found = offsets(_LONE_SURROGATE.sub("\ufffd", text))
     try:
-        for start, end in offsets:
-            if whole(start) is None or whole(end) is None or not before <= start <= end <= len(text):
-                raise TokenizerError(
-                    f"token offsets must be ascending and inside the text of {len(text)} characters, got "
-                    f"({describe(start)}, {describe(end)}) after {before}",
-                    (start, end),
-                )
-            starts.append(int(start))
-            before = start
+        spans = [(index(start), index(end)) for start, end in found]
     except (TypeError, ValueError) as error:
-        if isinstance(error, TokenizerError):
-            raise
-        raise TokenizerError(f"a tokenizer function must return (start, end) pairs: {error}", offsets) from error
+        raise TokenizerError(f"a tokenizer function must return pairs of integers: {error}", found) from error
+    starts = [start for start, _ in spans]
+    if any(not before <= start <= end <= len(text) for before, (start, end) in zip([0, *starts], spans, strict=False)):
+        raise TokenizerError(
+            f"token offsets must be ascending and within {len(text)} characters: {describe(spans)}", spans
+        )
     return starts
 
 
-def offsets_of(tokenizer: Any) -> OffsetTokenizer:
-    """Return a function that returns the character offsets of each token of a text."""
+def _offsets_of(tokenizer: Any) -> OffsetTokenizer:
+    """A function that returns the offsets of each token of a text."""
     if hasattr(tokenizer, "backend_tokenizer"):
         return _hugging_face(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "no_truncation"):
@@ -191,12 +166,6 @@ def _tiktoken(encoding: Any) -> OffsetTokenizer:
     return offsets
 
 
-# The code points after the basic plane: more than most texts have characters, and none is white space or a surrogate.
-_FIRST_CODE = 0x10000
-_PERIOD = 0x100000
-_SEPARATORS = "\n "
-
-
 def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_overlap: int = 100) -> list[TokenWindow]:
     r"""Split a text at paragraphs if they fit in `chunk_size` tokens, else at lines, words or characters.
 
@@ -221,7 +190,6 @@ def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_ove
         OptionError: `chunk_size` or `chunk_overlap` is out of range.
         ChunkError: `text` is not a string.
         TokenizerError: The tokenizer is unsupported, or has no offsets.
-        MissingExtraError: The package `langchain-text-splitters` is not installed.
 
     Example:
         >>> import re
@@ -231,17 +199,68 @@ def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_ove
         ['one two', '\n\nthree four five', ' six']
     """
     _check_split(text, chunk_size, chunk_overlap)
-    splitter_class = _splitter_class()
-    coded = _Coded(text, _counter(tokenizer))
+    count = counter_of(tokenizer)
     if not text or text.isspace():
         return []
-    splitter = splitter_class(
-        chunk_size=chunk_size, chunk_overlap=chunk_overlap, length_function=coded.tokens, strip_whitespace=False
-    )
+    spans = _Recursive(text, count, chunk_size, chunk_overlap).split(0, len(text), ("\n\n", "\n", " ", ""))
     return [
-        TokenWindow(text[start:end], start, end, coded.count(text[start:end]))
-        for start, end in _without_gaps(text, coded.places(splitter.split_text(coded.text)), chunk_overlap)
+        TokenWindow(text[start:end], start, end, count(text[start:end]))
+        for start, end in _without_gaps(text, spans, chunk_overlap)
     ]
+
+
+class _Recursive(NamedTuple):
+    """Finds the windows of LangChain's `RecursiveCharacterTextSplitter`, which does not report offsets with tokens."""
+
+    text: str
+    count: Callable[[str], int]
+    size: int
+    overlap: int
+
+    def split(self, start: int, end: int, separators: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Split at the first separator in the text, and parts that are too long at the next ones."""
+        number, separator = next(
+            (number, one) for number, one in enumerate(separators) if self.text.find(one, start, end) >= 0
+        )
+        short: list[tuple[int, int]] = []
+        for part in self._parts(start, end, separator):
+            if self._tokens(part) < self.size:
+                short.append(part)
+                continue
+            yield from self._merged(short)
+            short = []
+            if number + 1 < len(separators):
+                yield from self.split(*part, separators[number + 1 :])
+            else:
+                yield part
+        yield from self._merged(short)
+
+    def _parts(self, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
+        """Cut before each separator; at each character if it is empty."""
+        while start < end:
+            after = start + (len(separator) or 1) if self.text.startswith(separator, start, end) else start
+            cut = self.text.find(separator, after, end)
+            cut = end if cut < 0 else cut
+            yield start, cut
+            start = cut
+
+    def _merged(self, parts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Merge adjacent parts to windows that share whole parts."""
+        window: deque[tuple[int, int]] = deque()
+        total = 0
+        for part in parts:
+            tokens = self._tokens(part)
+            if window and total + tokens > self.size:
+                yield window[0][0], window[-1][1]
+                while total > self.overlap or 0 < total > self.size - tokens:
+                    total -= self._tokens(window.popleft())
+            window.append(part)
+            total += tokens
+        if window:
+            yield window[0][0], window[-1][1]
+
+    def _tokens(self, part: tuple[int, int]) -> int:
+        return self.count(self.text[slice(*part)])
 
 
 def _without_gaps(text: str, places: Iterable[tuple[int, int]], overlap: int) -> list[tuple[int, int]]:
@@ -257,81 +276,10 @@ def _without_gaps(text: str, places: Iterable[tuple[int, int]], overlap: int) ->
     return extended
 
 
-class _Coded:
-    """A copy of a text in which each character except separators encodes its offset.
-
-    The splitter splits the copy, so that the offset of each piece can be read from its characters.
-    """
-
-    def __init__(self, text: str, count: Callable[[str], int]) -> None:
-        self._original = text
-        self.count = count
-        characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-        codes = _FIRST_CODE + np.arange(len(text), dtype="<u4") % _PERIOD
-        for separator in _SEPARATORS:
-            codes[characters == ord(separator)] = ord(separator)
-        self.text = codes.tobytes().decode("utf-32-le")
-
-    def tokens(self, piece: str) -> int:
-        """Count the tokens of the original text of a piece."""
-        place = _place(piece)
-        if place is None:
-            return self.count(piece)
-        # Offsets are modulo _PERIOD, so in a text of more than a million characters a piece can have several places.
-        # Separators tell most apart; for the rest, use the maximum number of tokens, so that no window gets too large.
-        starts = [
-            start
-            for start in range(place, len(self._original), _PERIOD)
-            if len(self._original) <= _PERIOD or self.text.startswith(piece, start)
-        ]
-        return max(self.count(self._original[start : start + len(piece)]) for start in starts)
-
-    def places(self, pieces: list[str]) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each piece, skipping pieces of separators only."""
-        # No window starts after the end of the previous window.
-        latest = 0
-        for piece in pieces:
-            place = _place(piece)
-            if place is None:
-                latest += len(piece)
-                continue
-            start = place + (latest - place) // _PERIOD * _PERIOD
-            latest = start + len(piece)
-            yield start, latest
-
-
-def _place(piece: str) -> int | None:
-    """Return the offset (modulo `_PERIOD`) of a coded piece; None for a piece of separators only."""
-    for index, letter in enumerate(piece):
-        if letter not in _SEPARATORS:
-            return (ord(letter) - _FIRST_CODE - index) % _PERIOD
-    return None
-
-
-def _counter(tokenizer: Any) -> Callable[[str], int]:
-    """Return a function that counts tokens and caches the counts: a word occurs hundreds of times in a book."""
-    offsets = offsets_of(tokenizer)
-    known: dict[str, int] = {}
-
-    def count(text: str) -> int:
-        tokens = known.get(text)
-        if tokens is None:
-            found = offsets(LONE_SURROGATE.sub("\ufffd", text))
-            try:
-                tokens = known[text] = sum(1 for _ in found)
-            except TypeError as error:
-                raise TokenizerError(f"a tokenizer function must return (start, end) pairs: {error}", found) from error
-        return tokens
-
-    return count
-
-
-def _splitter_class() -> Any:
-    try:
-        from langchain_text_splitters import RecursiveCharacterTextSplitter
-    except ImportError as error:
-        raise MissingExtraError("The recursive splitter", "langchain") from error
-    return RecursiveCharacterTextSplitter
+def counter_of(tokenizer: Any) -> Callable[[str], int]:
+    """A function that counts the tokens of a text, and caches the counts: a word occurs hundreds of times in a book."""
+    offsets = _offsets_of(tokenizer)
+    return cache(lambda text: len(_starts(text, offsets)))
 
 
 Splitter = Literal["tokens", "words", "recursive"]

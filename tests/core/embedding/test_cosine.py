@@ -13,12 +13,11 @@ def test_top_is_a_stable_sort(values, k):
     assert top(scores, k).tolist() == np.argsort(-scores, kind="stable")[:k].tolist()
 
 
-@pytest.mark.parametrize("questions", [1, 2, 5])
-def test_scores_are_cosines_of_unit_vectors(questions):
-    generator = np.random.default_rng(questions)
+def test_scores_are_cosines_of_unit_vectors():
+    generator = np.random.default_rng(1)
     vectors = generator.standard_normal((30, 8)).astype(np.float32)
-    asked = generator.standard_normal((questions, 8)).astype(np.float32)
-    np.testing.assert_allclose(CosineSearch(vectors).scores(asked), asked @ vectors.T, rtol=1e-4, atol=1e-5)
+    asked = generator.standard_normal(8).astype(np.float32)
+    np.testing.assert_allclose(CosineSearch(vectors).scores(asked), vectors @ asked, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

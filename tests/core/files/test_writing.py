@@ -120,21 +120,6 @@ def test_what_is_no_file_is_written_to(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
-def test_a_private_file_is_for_its_owner_alone_and_follows_nothing(tmp_path):
-    path, victim, pipe = tmp_path / "private", tmp_path / "victim", tmp_path / "pipe"
-    victim.write_bytes(b"theirs")
-    path.symlink_to(victim)
-    os.mkfifo(pipe)
-    for target in (path, pipe):
-        with replacing(target, private=True) as file:
-            file.write(b"secret")
-        assert not target.is_symlink()
-        assert target.read_bytes() == b"secret"
-        assert target.stat().st_mode & 0o777 == 0o600
-    assert victim.read_bytes() == b"theirs"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions are others there")
 def test_a_new_file_has_the_usual_permissions_and_a_private_one_is_private_while_it_is_written(tmp_path):
     old = os.umask(0o027)
     try:

@@ -1,9 +1,3 @@
-import contextlib
-import json
-import os
-import random
-import sys
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,7 +11,6 @@ from oprag import (
     DocumentIndex,
     DualEncoder,
     EmbeddingError,
-    IndexFileError,
     MissingSourceError,
     OptionError,
     QueryError,
@@ -108,7 +101,6 @@ def test_an_index_of_nothing_finds_nothing(sources):
     index = DocumentIndex.from_texts(sources, WordEmbedder(), word_offsets)
     assert len(index) == 0
     assert index.search("anything", k=3) == []
-    assert index.search_all(["a", "b"], k=3) == [[], []]
 
 
 def test_a_path_names_a_source_as_it_does_in_metadata():
@@ -230,25 +222,13 @@ def test_equal_vectors_are_ties_wherever_they_stand_in_the_matrix(count, dimensi
     chosen = generator.integers(0, len(distinct), count)
     questions = generator.standard_normal((4, dimension)).astype(np.float32)
     index = index_of(distinct[chosen], questions)
-    for hits in [*(index.search(str(n), k=count) for n in range(4)), *index.search_all(list("0123"), k=count)]:
+    for number in range(4):
+        hits = index.search(str(number), k=count)
         found = numbers(hits)
         for vector in range(len(distinct)):
             twins = [number for number in found if chosen[number] == vector]
             assert twins == sorted(twins)
         assert scores(hits) == sorted(scores(hits), reverse=True)
-
-
-@pytest.mark.parametrize("dimension", [3, 64, 256, 385])
-def test_many_questions_at_once_find_what_each_finds_alone(dimension):
-    generator = np.random.default_rng(dimension)
-    index = index_of(generator.standard_normal((333, dimension)), generator.standard_normal((9, dimension)))
-    asked = [str(number) for number in range(9)]
-    together = index.search_all(asked, k=40)
-    for hits, question in zip(together, asked, strict=True):
-        alone = index.search(question, k=40)
-        assert numbers(hits) == numbers(alone)
-        np.testing.assert_allclose(scores(hits), scores(alone), atol=1e-6)
-    assert index.search_all([], k=3) == []
 
 
 def test_a_hit_is_a_chunk_with_rank_score_and_vector():
@@ -282,8 +262,6 @@ def test_the_list_of_chunks_is_a_copy():
 def test_a_question_must_be_a_text(question):
     with pytest.raises(QueryError):
         book_index().search(question, k=3)
-    with pytest.raises(QueryError):
-        book_index().search_all(["fine", question], k=3)
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True, None, "3"])
@@ -297,247 +275,3 @@ def test_a_question_of_another_dimension_is_refused():
     index = index_of([[1.0, 0.0]], [[1.0, 0.0, 0.0]])
     with pytest.raises(EmbeddingError, match="use the embedder that the index was built with"):
         index.search("0", k=1)
-
-
-# --- saving and loading ---
-
-
-def saved(tmp_path: Path, index: DocumentIndex | None = None) -> Path:
-    path = tmp_path / "index.oprag"
-    (book_index() if index is None else index).save(path)
-    return path
-
-
-def same(one: DocumentIndex, other: DocumentIndex) -> None:
-    assert texts(one.chunks) == texts(other.chunks)
-    assert [dict(chunk.metadata) for chunk in one.chunks] == [dict(chunk.metadata) for chunk in other.chunks]
-    np.testing.assert_array_equal(one.vectors, other.vectors)
-
-
-def test_a_loaded_index_finds_the_same(tmp_path):
-    index = book_index()
-    loaded = DocumentIndex.load(str(saved(tmp_path, index)), WordEmbedder())
-    same(index, loaded)
-    for question in ("ocean5", "grove6 amber7", "nothing like it"):
-        assert loaded.search(question, k=20) == index.search(question, k=20)
-    assert [path.name for path in tmp_path.iterdir()] == ["index.oprag"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Unix")
-def test_a_private_file_is_for_its_user_alone(tmp_path):
-    book_index().save(tmp_path / "index", private=True)
-    assert (tmp_path / "index").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize(
-    "text", ["", "naïve 日本 😀", "\x00\r\n\u2028", "half \ud83d of a pair", "two halves \ud83d\ude00", "😀"]
-)
-def test_any_text_survives(tmp_path, text):
-    index = DocumentIndex(
-        [text], [{"source": text or "s", "page": None, "x": [1, {"a": 2.5}]}], [[1.0, 2.0]], WordEmbedder()
-    )
-    same(index, DocumentIndex.load(saved(tmp_path, index), WordEmbedder()))
-
-
-def test_an_empty_index_can_be_saved(tmp_path):
-    path = saved(tmp_path, DocumentIndex([], [], [], WordEmbedder()))
-    assert len(DocumentIndex.load(path, WordEmbedder())) == 0
-
-
-def test_saving_replaces_a_file_in_one_step(tmp_path):
-    path = saved(tmp_path)
-    broken = DocumentIndex(["text"], [{"when": object()}], [[1.0]], WordEmbedder())
-    with pytest.raises(IndexFileError, match="cannot save metadata that JSON cannot represent"):
-        broken.save(path)
-    assert len(DocumentIndex.load(path, WordEmbedder())) == len(book_index())
-    saved(tmp_path, DocumentIndex(["text"], [{}], [[1.0]], WordEmbedder()))
-    assert len(DocumentIndex.load(path, WordEmbedder())) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["index.oprag"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="permissions are not POSIX there")
-def test_a_saved_file_can_be_read_by_whoever_can_read_other_new_files(tmp_path):
-    other = tmp_path / "other"
-    other.write_bytes(b"")
-    assert saved(tmp_path).stat().st_mode == other.stat().st_mode
-
-
-def test_nowhere_to_save_is_the_systems_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        book_index().save(tmp_path / "missing" / "index")
-
-
-def test_a_missing_file_is_the_systems_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        DocumentIndex.load(tmp_path / "missing", WordEmbedder())
-
-
-def test_another_embedder_is_refused(tmp_path):
-    with pytest.raises(EmbeddingError, match=r"was created with the embedder 'words', got 'other'"):
-        DocumentIndex.load(saved(tmp_path), WordEmbedder(name="other"))
-
-
-def test_an_index_without_vectors_can_be_saved(tmp_path):
-    index = book_index(embedder=None)
-    loaded = DocumentIndex.load(saved(tmp_path, index), None)
-    same(index, loaded)
-    word = BOOK.split()[7]
-    assert len(loaded.search(word, 5, "bm25")) == 1
-    assert loaded.search(word, 5, "bm25") == index.search(word, 5, "bm25")
-    with pytest.raises(EmbeddingError, match="was created with the embedder None, got 'words'"):
-        DocumentIndex.load(tmp_path / "index.oprag", WordEmbedder())
-
-
-def test_an_index_with_vectors_is_not_loaded_without_its_embedder(tmp_path):
-    with pytest.raises(EmbeddingError, match="was created with the embedder 'words', got None"):
-        DocumentIndex.load(saved(tmp_path), None)
-
-
-def damaged(path: Path) -> None:
-    with pytest.raises(IndexFileError) as caught:
-        DocumentIndex.load(path, WordEmbedder())
-    assert str(path) in str(caught.value)
-    assert caught.value.value == path
-    assert isinstance(caught.value, ValueError)
-
-
-def test_a_truncated_file_is_refused(tmp_path):
-    path = saved(tmp_path)
-    content = path.read_bytes()
-    for length in range(0, len(content), max(1, len(content) // 60)):
-        path.write_bytes(content[:length])
-        damaged(path)
-
-
-def test_a_damaged_file_is_refused_or_harmless(tmp_path):
-    index = index_of(np.eye(4), [], name="words")
-    content = saved(tmp_path, index).read_bytes()
-    path = tmp_path / "damaged"
-    generator = random.Random(1)
-    refused = 0
-    for _ in range(3000):
-        broken = bytearray(content)
-        for _ in range(generator.choice([1, 1, 2, 8])):
-            broken[generator.randrange(len(broken))] = generator.randrange(256)
-        path.write_bytes(broken)
-        try:
-            loaded = DocumentIndex.load(path, WordEmbedder())
-        except IndexFileError:
-            refused += 1
-        else:
-            same(index, loaded)
-    assert refused > 1500
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"just text", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"\x80\x04}\x94.", b"\x00" * 1000, b"%PDF-1.7\n"],
-    ids=["empty", "text", "zip", "npy", "pickle", "zeros", "pdf"],
-)
-def test_a_foreign_file_is_refused(tmp_path, content):
-    path = tmp_path / "foreign"
-    path.write_bytes(content)
-    damaged(path)
-
-
-def test_a_folder_is_refused(tmp_path):
-    damaged(tmp_path)
-
-
-def test_other_archives_are_refused(tmp_path):
-    path = tmp_path / "other.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("word/document.xml", "<xml/>" * 100)
-    damaged(path)
-    np.save(tmp_path / "array.npy", np.eye(3))
-    damaged(tmp_path / "array.npy")
-    np.savez(tmp_path / "arrays.npz", other=np.eye(3))
-    damaged(tmp_path / "arrays.npz")
-
-
-HEADER = {"format": 1, "embedder": "words", "texts": ["a", "b"], "metadata": [{}, {}]}
-
-
-def written(tmp_path: Path, header: Any, vectors: Any, *, compressed: bool = False) -> Path:
-    path = tmp_path / "written.npz"
-    content = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    (np.savez_compressed if compressed else np.savez)(path, header=content, vectors=vectors)
-    return path
-
-
-def test_what_the_next_tests_change_is_a_good_file(tmp_path):
-    assert len(DocumentIndex.load(written(tmp_path, HEADER, np.eye(2)), WordEmbedder())) == 2
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        {**HEADER, "format": 2},
-        {**HEADER, "format": None},
-        {**HEADER, "texts": 5},
-        {**HEADER, "texts": None},
-        {**HEADER, "texts": "ab"},
-        {**HEADER, "texts": ["a"]},
-        {**HEADER, "texts": ["a", 5]},
-        {**HEADER, "metadata": None},
-        {**HEADER, "metadata": {"a": 1, "b": 2}},
-        {**HEADER, "metadata": [{}, None]},
-        {"format": 1},
-        {},
-        [],
-        "header",
-        None,
-    ],
-)
-def test_a_wrong_header_is_refused(tmp_path, header):
-    damaged(written(tmp_path, header, np.eye(2)))
-
-
-@pytest.mark.parametrize(
-    "vectors",
-    [
-        np.eye(3),
-        np.array([[1.0, np.nan], [1.0, 1.0]]),
-        np.array([[1e300, 1.0], [1.0, 1.0]]),
-        np.array([[1j, 1.0], [1.0, 1.0]]),
-        np.array([["a", "b"], ["c", "d"]]),
-        np.zeros((2, 2, 2)),
-    ],
-)
-def test_wrong_vectors_are_refused(tmp_path, vectors):
-    damaged(written(tmp_path, HEADER, vectors))
-
-
-def test_a_damaged_compressed_file_is_refused(tmp_path):
-    content = written(tmp_path, HEADER, np.eye(2), compressed=True).read_bytes()
-    path = tmp_path / "damaged"
-    for place in range(len(content)):
-        broken = bytearray(content)
-        broken[place] ^= 0xFF
-        path.write_bytes(broken)
-        # A flip in the name of the embedder makes it another one; most others make the file unreadable.
-        with contextlib.suppress(IndexFileError, EmbeddingError):
-            assert len(DocumentIndex.load(path, WordEmbedder())) == 2
-
-
-class Bomb:
-    def __reduce__(self):
-        return (os.mkdir, (os.environ["OPRAG_TEST_BOMB"],))
-
-
-@pytest.mark.parametrize("name", ["header", "vectors"])
-def test_nothing_in_a_file_is_run(tmp_path, monkeypatch, name):
-    mark = tmp_path / "it ran"
-    monkeypatch.setenv("OPRAG_TEST_BOMB", str(mark))
-    header = np.frombuffer(json.dumps(HEADER).encode(), dtype=np.uint8)
-    path = tmp_path / "bomb.npz"
-    arrays: dict[str, Any] = {"header": header, "vectors": np.eye(2), name: np.array([Bomb()], dtype=object)}
-    np.savez(path, **arrays)
-    damaged(path)
-    assert not mark.exists()
-
-
-def test_a_saved_file_holds_no_pickle(tmp_path):
-    with np.load(saved(tmp_path), allow_pickle=False) as file:
-        assert {name: file[name].dtype.kind for name in ("header", "vectors")} == {"header": "u", "vectors": "f"}
-        assert json.loads(file["header"].tobytes())["embedder"] == "words"

@@ -13,7 +13,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import ChunkError, OptionError, TokenizerError, TokenWindow, split_recursive
 from oprag.embedding.static import LocalEmbedder
-from tests.helpers import prose, run_python, word_offsets
+from tests.helpers import prose, word_offsets
 
 REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]
 
@@ -89,14 +89,6 @@ def test_repeated_text_lies_where_the_same_layout_of_distinct_letters_lies(text,
     assert places == [(window.start, window.end) for window in split_recursive(unique, letters, *how)]
 
 
-@given(repetitive, sizes)
-def test_a_text_with_more_characters_than_codes(text, how):
-    expected = split_recursive(text, pairs, *how)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("oprag.index.splitting._PERIOD", 32)
-        assert split_recursive(text, pairs, *how) == expected
-
-
 def test_a_window_has_at_most_the_asked_number_of_tokens():
     windows = split_recursive(prose(3000), word_offsets, 40, 10)
     assert max(window.tokens for window in windows) <= 40
@@ -151,19 +143,3 @@ def test_something_else_than_a_text_is_refused(text):
 def test_a_tokenizer_of_another_kind_is_refused(count):
     with pytest.raises(TokenizerError):
         split_recursive("some text", count)
-
-
-def test_a_missing_splitter_is_one_sentence():
-    code = """
-import sys
-sys.modules["langchain_text_splitters"] = None
-from oprag import MissingExtraError, split_recursive
-try:
-    split_recursive("text", lambda text: [(0, len(text))])
-except MissingExtraError as error:
-    print(error)
-"""
-    printed = (
-        "The recursive splitter requires an optional dependency; install it with: pip install 'oprag[langchain]'\n"
-    )
-    assert run_python(code) == printed

@@ -78,13 +78,6 @@ def test_a_larger_k_adds_hits_behind_those_of_a_smaller_one(index, question, sea
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_many_questions_at_once_find_what_each_finds_alone(index, search):
-    together = index.search_all(QUESTIONS, 20, search=search)
-    assert [places(hits) for hits in together] == [places(index.search(q, 20, search=search)) for q in QUESTIONS]
-    assert index.search_all([], 3, search=search) == []
-
-
-@pytest.mark.parametrize("search", SEARCHES)
 def test_hits_have_rank_score_vector_and_place(index, search):
     hits = index.search(QUESTIONS[0], 2, search=search)
     assert ranks(hits) == list(range(len(hits)))
@@ -108,8 +101,6 @@ def test_of_equal_chunks_the_first_added_comes_first():
 def test_an_unknown_search_is_refused(index, search):
     with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
         index.search("ocean5", 3, search=search)
-    with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
-        index.search_all([], 3, search=search)
 
 
 # --- without an embedder ---
@@ -206,8 +197,7 @@ def test_a_question_is_embedded_once_for_search_and_thresholds():
     index.search("what?", 1)
     index.question_vector("what?")
     index.search("what?", 2, search="hybrid")
-    index.search_all(["what?", "who?"], 2)
-    assert asked == ["what?", "who?"]
+    assert asked == ["what?"]
 
 
 def test_the_vector_of_a_question_needs_a_question(index):

@@ -22,7 +22,7 @@ from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
 from oprag.embedding.question_vectors import QuestionVectors
 from oprag.index.document_index import DocumentIndex, SearchKind
-from oprag.index.splitting import LONE_SURROGATE, Split, offsets_of, pieces_of
+from oprag.index.splitting import Split, counter_of, pieces_of
 from oprag.positions.placing import place as find_places
 from oprag.token_counters import NamedTokenizer
 
@@ -118,14 +118,14 @@ class Index:
         if known is not None:
             return known.pieces
         split, tokenizer = self._split, self._tokenizer.tokenizer
-        count = offsets_of(tokenizer) if split.splitter == "words" else None
+        count = counter_of(tokenizer) if split.splitter == "words" else None
         pieces = [
             ChunkRecord(
                 place["source"],
                 place.get("page"),
                 window.start,
                 window.end,
-                window.tokens if count is None else sum(1 for _ in count(LONE_SURROGATE.sub("\ufffd", window.text))),
+                window.tokens if count is None else count(window.text),
             )
             for window, place in pieces_of(self._documents, tokenizer, split)
         ]
