@@ -10,7 +10,6 @@ from llama_index.core import Settings
 from llama_index.core.llms import MockLLM
 from pydantic import ValidationError
 
-from oprag import VectorCache
 from oprag.langchain import OrderPreservingChain
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.adapters.langchain.chain.conftest import Found
@@ -24,12 +23,6 @@ def chain(**options: Any) -> Any:
 
 def engine(**options: Any) -> Any:
     return OrderPreservingQueryEngine(llm=MockLLM(), retriever=ListRetriever([]), **options)
-
-
-class Nameless(WordEmbedder):
-    """One whose name means nothing in another process."""
-
-    persistent = False
 
 
 BOTH = [pytest.param(chain, "embeddings", id="langchain"), pytest.param(engine, "embed_model", id="llama_index")]
@@ -56,12 +49,6 @@ def test_a_missing_model(make, option, options, message, monkeypatch):
 def test_what_is_not_a_model(make, option):
     with pytest.raises(ValidationError, match=f"{option} must be"):
         make(**{option: "small"})
-
-
-@pytest.mark.parametrize(("make", "option"), BOTH)
-def test_a_model_without_a_name(make, option, tmp_path):
-    with pytest.raises(ValidationError, match=rf"give it a name: {option}=as_embedder\({option}, name="):
-        make(**{option: Nameless()}, vector_cache=VectorCache(tmp_path / "vectors.db"), similarity_threshold=0.5)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ _LOADED_LATER = {
     "SourceCheck": "oprag.positions.check_report",
     "SourceFolder": "oprag.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
-    "VectorCache": "oprag.embedding.cache",
+    "VectorCache": "oprag.embedding.vector_cache",
     "WorkingContext": "oprag.agents.working_context",
     "WrittenPositions": "oprag.positions.write_plan",
     "WrittenSource": "oprag.positions.write_plan",
@@ -132,9 +132,9 @@ _LOADED_LATER = {
 if TYPE_CHECKING:
     from oprag.agents.working_context import Cited, Delta, WorkingContext
     from oprag.assembly.neighbors import neighbors_among
-    from oprag.embedding.cache import VectorCache
     from oprag.embedding.embedder import DualEncoder, Embedder
     from oprag.embedding.static import LocalEmbedder
+    from oprag.embedding.vector_cache import VectorCache
     from oprag.files.source_reader import SourceFolder
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens

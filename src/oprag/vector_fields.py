@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, SkipValidation, field_validator
 
 from oprag.chunk import Chunk
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import ChunkError, OptionError
 from oprag.option_fields import OptionFields
 
@@ -90,27 +90,6 @@ class VectorFields(OptionFields):
     def _has_user_cache(self) -> bool:
         return not isinstance(self.vector_cache, _OwnCache)
 
-    def cache_for(self, embedder: Any, cache: VectorCache | None = None) -> VectorCache:
-        """Return the cache for an embedder; reject a cache file if the embedder cannot be identified.
-
-        Args:
-            embedder: The embedder whose vectors are cached; None without one.
-            cache: The cache; `vector_cache` by default.
-
-        Raises:
-            OptionError: The cache is a file, and the embedder has no identity that is stable across processes.
-        """
-        cache = self.vector_cache if cache is None else cache
-        if cache.path is not None and embedder is not None and not getattr(embedder, "persistent", True):
-            option = self._embedder_option
-            raise OptionError(
-                f"a cache file requires an identifiable model, and {embedder.name.partition(' ')[0]} has no model name "
-                f"or has settings that cannot be read; give it a name: {option}=as_embedder({option}, "
-                'name="...")',
-                getattr(self, option),
-            )
-        return cache
-
 
 def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
     """The shared cache of a chain or engine and its retriever: the user's cache; rejected if they have different ones.
@@ -125,7 +104,8 @@ def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
     own, its = outer.vector_cache, inner.vector_cache
     if not outer._has_user_cache:  # noqa: SLF001
         return its  # type: ignore[no-any-return]
-    same = own is its or (own.path is not None and its.path is not None and own.path.resolve() == its.path.resolve())
+    files = [(cache.path and cache.path.resolve(), cache.namespace) for cache in (own, its)]
+    same = own is its or (own.path is not None and files[0] == files[1])
     if inner._has_user_cache and not same:  # noqa: SLF001
         raise OptionError("the retriever has a different vector_cache; pass vector_cache to only one of them", own)
     return own  # type: ignore[no-any-return]

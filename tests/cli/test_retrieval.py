@@ -138,11 +138,6 @@ def test_a_wrong_splitter_is_refused(book, options, words):
     check_refusal(run(book, QUESTION, *options), *words)
 
 
-def test_a_missing_splitter_says_what_to_install(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
-    check_refusal(run(book, QUESTION, "--splitter", "recursive"), "oprag[langchain]")
-
-
 def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "bm25s", None)
     check_refusal(run(book, QUESTION, "--search", "bm25"), "oprag[local]")

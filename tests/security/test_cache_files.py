@@ -15,10 +15,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from oprag import CacheWarning, VectorCache
-from oprag.embedding.cache import text_keys
-from oprag.embedding.vectors import embedded_together
+from oprag.embedding.vector_cache import text_keys
 from oprag.langchain import OrderPreservingRetriever
-from oprag.steps import run_sync
 from oprag.warn import forget as forget_warnings
 from tests.helpers import WordEmbedder
 
@@ -27,7 +25,7 @@ if sys.platform != "win32":
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions, links and pipes of Unix")
 
-# --- the file of a vector cache ---
+PAIRS, MODEL = WordEmbedder(2), WordEmbedder(64)
 
 
 def retriever(path):
@@ -36,7 +34,7 @@ def retriever(path):
     return OrderPreservingRetriever(
         retriever=RunnableLambda(lambda question: found),
         embeddings=WordEmbedder(),
-        vector_cache=VectorCache(path),
+        vector_cache=VectorCache(path, namespace="words"),
         similarity_threshold=-1.0,
     )
 
@@ -77,7 +75,9 @@ def text_file(path):
 
 
 def broken_pages(path):
-    VectorCache(path).put("words", [f"text {number}" for number in range(500)], np.ones((500, 8)))
+    VectorCache(path, namespace="words").put(
+        WordEmbedder(8), [f"text {number}" for number in range(500)], np.ones((500, 8))
+    )
     gc.collect()
     data = bytearray(path.read_bytes())
     data[4_096:] = b"\xee" * (len(data) - 4_096)
@@ -90,23 +90,17 @@ def other_database(path):
 
 
 def newer(path):
-    VectorCache(path).put("words", ["text"], [[1, 2]])
+    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
 
 def other_dimension(path):
-    VectorCache(path).put("words", ["text"], [[1, 2]])
-
-
-def dimension_of_text(path):
-    VectorCache(path).put("words", ["text"], [[1, 2]])
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE embedders SET dimension = 'many'")
+    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
 
 
 def read_only(path):
-    VectorCache(path).put("other", ["text"], [[1, 2]])
+    VectorCache(path, namespace="other").put(PAIRS, ["text"], [[1, 2]])
     gc.collect()
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -117,7 +111,7 @@ def read_only(path):
 
 def beside(ending):
     def make(path):
-        VectorCache(path).put("words", ["text"], [[1, 2]])
+        VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
         gc.collect()
         with contextlib.suppress(FileNotFoundError):
             path.with_name(path.name + ending).unlink()
@@ -135,7 +129,6 @@ def beside(ending):
             other_database,
             newer,
             other_dimension,
-            dimension_of_text,
             read_only,
             os.mkdir,
             os.mkfifo,
@@ -153,7 +146,7 @@ def test_a_search_goes_on_without_a_cache_that_cannot_be_used(tmp_path, make):
 def test_a_search_waits_seconds_for_a_cache_that_another_process_never_ends_to_write(tmp_path, monkeypatch):
     path, waits = tmp_path / "vectors.db", []
     connect: Any = sqlite3.connect
-    VectorCache(path).put("other", ["text"], [[1, 2]])
+    VectorCache(path, namespace="other").put(PAIRS, ["text"], [[1, 2]])
     writer = connect(path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
 
@@ -166,14 +159,6 @@ def test_a_search_waits_seconds_for_a_cache_that_another_process_never_ends_to_w
         (message,) = answered(path)
     assert "database is locked" in message
     assert sum(waits) <= 5
-
-
-def test_so_do_methods_that_embed_answers(tmp_path):
-    text_file(tmp_path / "vectors.db")
-    forget_warnings()
-    with pytest.warns(CacheWarning, match="are computed and not cached"):
-        found = run_sync(embedded_together(WordEmbedder(), VectorCache(tmp_path / "vectors.db"), ["a"], ["b", "c"]))
-    assert [len(vectors) for vectors in found] == [1, 2]
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
@@ -196,7 +181,7 @@ A_TRIGGER = f"CREATE TRIGGER t AFTER INSERT ON vectors BEGIN SELECT ({ENDLESS} S
 )
 def test_a_planted_file_whose_tables_compute_is_not_used(tmp_path, statements):
     path = tmp_path / "vectors.db"
-    VectorCache(path).put("words", ["text"], [[1, 2]])
+    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
@@ -206,29 +191,29 @@ def test_a_planted_file_whose_tables_compute_is_not_used(tmp_path, statements):
 
 def test_tables_that_a_user_adds_for_themselves_do_no_harm(tmp_path):
     path = tmp_path / "vectors.db"
-    VectorCache(path).put("words", ["text"], [[1, 2]])
+    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE notes (a)")
         connection.execute("CREATE VIEW names AS SELECT name FROM embedders")
-    assert VectorCache(path).get("words", ["text"])[0] is not None
+    assert VectorCache(path, namespace="words").get(PAIRS, ["text"])[0] is not None
 
 
 @pytest.mark.parametrize("way", ["delete", "clear"])
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
 def test_what_is_forgotten_is_gone_from_the_disk(tmp_path, way, journal):
     path, secret = tmp_path / "vectors.db", np.full((1, 64), 1234.5, dtype=np.float32)
-    cache = VectorCache(path)
-    cache.put("words", [f"text {number}" for number in range(300)], np.ones((300, 64)))
-    cache.put("words", ["the secret"], secret)
+    cache = VectorCache(path, namespace="words")
+    cache.put(MODEL, [f"text {number}" for number in range(300)], np.ones((300, 64)))
+    cache.put(MODEL, ["the secret"], secret)
     # A vector that was replaced is still in a free page.
-    cache.put("words", ["text 7"], secret + 1)
-    cache.put("words", ["text 7"], np.ones((1, 64)))
+    cache.put(MODEL, ["text 7"], secret + 1)
+    cache.put(MODEL, ["text 7"], np.ones((1, 64)))
     if journal == "DELETE":
         del cache
         gc.collect()
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = DELETE")
-        cache = VectorCache(path)
+        cache = VectorCache(path, namespace="words")
     traces = [secret.tobytes(), (secret + 1).tobytes(), *text_keys(["the secret"], "document")]
     assert any(trace in part.read_bytes() for part in tmp_path.iterdir() for trace in traces)
     assert (cache.delete(["the secret"]) if way == "delete" else cache.clear()) in (1, 301)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,11 +114,12 @@ def ask(
     method_options = settings.as_method_options(**how)
     sources = _read_sources(files)
     check_needs(method_options, embeddings=True, read_source=True)  # before a model is loaded and files are embedded
+    llm = load_chat_model(model, model_settings, feature="oprag ask")
+    index = index_sources(sources, indexing)
     chain: OrderPreservingChain = OrderPreservingChain(
-        llm=load_chat_model(model, model_settings, feature="oprag ask"),
-        retriever=retriever_of(index_sources(sources, indexing), context_options, indexing),
-        # Loaded lazily, because most methods embed nothing.
-        embeddings=_embeddings(indexing.embeddings),
+        llm=llm,
+        retriever=retriever_of(index, context_options, indexing),
+        embeddings=index.embedder or _embeddings(indexing.embeddings),
         read_source={name: whole_text(text) for name, text in sources.items()},
         **vars(method_options),
     )
@@ -176,8 +178,9 @@ def _embedder(name: str) -> Embedder:
     return embedder_of(name)
 
 
+@cache
 def _embeddings(name: str) -> DualEncoder:
-    """An embedder that is loaded when it first embeds something."""
+    """An embedder that is loaded when it first embeds something, because most methods embed nothing."""
     return DualEncoder(
         name,
         lambda texts: _embedder(name).embed_questions(texts),

@@ -32,7 +32,7 @@ from oprag.compare.running.run import RunState
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
 from oprag.compare.spec.money import Limits
-from oprag.embedding.cache import Kind, text_keys
+from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.methods.effects import Embed, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.tokens import count

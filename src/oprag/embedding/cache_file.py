@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag.embedding.cosine import cosine
 from oprag.errors import CacheError
 from oprag.files.database import Database, Format
 
@@ -82,48 +83,85 @@ def _batches(hashes: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
 _CACHE = Format("vector cache", 0x6F705256, 1, VECTOR_SCHEMA, CacheError, "delete it; it is rebuilt", patience=5.0)
 
 
+# Vectors of one model for the same text are not always equal to the last bit, on another processor or in another batch.
+_SAME = 0.999
+
+
 class CacheFile:
-    """The file of a `VectorCache`: vectors by embedder and hash.
+    """The file of a `VectorCache`: vectors by namespace and hash.
+
+    The vector of a fixed text, the probe, tells whether the vectors of a namespace are those of the caller's model.
 
     Args:
         path: The file, created on the first write.
+        namespace: The namespace.
+        probe_key: Hash of the probe.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: Path, namespace: str, probe_key: bytes) -> None:
         self._database = Database(path, _CACHE)
-        self.path = self._database.path
+        self.path = path
+        self._namespace = namespace
+        self._probe_key = probe_key
 
-    def get(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+    def exists(self) -> bool:
+        """Whether there is a file."""
+        return self._database.exists()
+
+    def get(self, hashes: Sequence[bytes], probe: NDArray[np.float32]) -> list[NDArray[np.float32] | None]:
         """Read the vector of each hash; None if it is missing or unusable."""
-        if not self._database.exists():
-            return [None] * len(hashes)
         with self._database.reading() as connection:
-            found = read_vectors(connection, embedder, hashes)
+            known, *found = read_vectors(connection, self._namespace, [self._probe_key, *hashes])
+        if known is None:
+            # There is nothing, or nobody knows whose vectors these are.
+            return [None] * len(hashes)
+        self._check(known, probe)
         # A zero vector has no cosine similarity.
         return [vector if vector is not None and vector.any() else None for vector in found]
 
-    def put(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+    def put(self, hashes: Sequence[bytes], vectors: NDArray[np.float32], probe: NDArray[np.float32]) -> None:
         """Write vectors in one transaction."""
         with self._database.writing() as connection:
-            known = write_vectors(connection, embedder, hashes, vectors)
-            if known != vectors.shape[1]:
+            (known,) = read_vectors(connection, self._namespace, [self._probe_key])
+            if known is None:
+                numbers = "SELECT number FROM embedders WHERE name = ?"
+                connection.execute(f"DELETE FROM vectors WHERE embedder IN ({numbers})", [self._namespace])  # noqa: S608
+                connection.execute("DELETE FROM embedders WHERE name = ?", [self._namespace])
+                write_vectors(connection, self._namespace, [self._probe_key], probe[None])
+            else:
+                self._check(known, probe)
+            dimension = write_vectors(connection, self._namespace, hashes, vectors)
+            if dimension != vectors.shape[1]:
                 raise CacheError(
-                    f"the vector cache {self.path} contains vectors of dimension {known} for the embedder "
-                    f"{embedder!r}, got dimension {vectors.shape[1]}; use a different name for each model, or another "
-                    "file",
+                    f"the embedder returned vectors of dimension {dimension} before, and now of {vectors.shape[1]}",
                     self.path,
                 )
 
+    def _check(self, known: NDArray[np.float32], probe: NDArray[np.float32]) -> None:
+        """Reject the file if its vectors are those of another model."""
+        if known.shape != probe.shape:
+            what = f"of dimension {len(known)}, the embedder returned dimension {len(probe)}"
+        elif (similarity := cosine(known, probe)) < _SAME:
+            what = f"of another model: those of the same sentence have a cosine similarity of {similarity:.3f}"
+        else:
+            return
+        raise CacheError(
+            f"the vector cache {self.path} contains vectors {what}; use another namespace than {self._namespace!r}, "
+            "one for each model",
+            self.path,
+        )
+
     def count(self) -> int:
-        """Number of vectors."""
-        if not self._database.exists():
+        """Number of vectors in all namespaces, without those of the probe."""
+        if not self.exists():
             return 0
         with self._database.reading() as connection:
-            return int(connection.execute("SELECT count(*) FROM vectors").fetchone()[0])
+            count = connection.execute("SELECT count(*) FROM vectors WHERE hash != ?", [self._probe_key])
+            return int(count.fetchone()[0])
 
     def delete(self, hashes: Sequence[bytes] | None) -> int:
-        """Delete the vectors with these hashes, or all if None, for all embedders, and erase them from disk."""
-        if not self._database.exists():
+        """Delete the vectors with these hashes, or all if None, in all namespaces, and erase them from disk."""
+        if not self.exists():
             return 0
         with self._database.writing() as connection:
             if hashes is not None:
@@ -131,6 +169,7 @@ class CacheFile:
                 deletes = [(f"DELETE FROM vectors WHERE hash IN ({_marks(part)})", part) for part in _batches(hashes)]  # noqa: S608
                 deleted = sum(connection.execute(delete, part).rowcount for delete, part in deletes)
             else:
+                connection.execute("DELETE FROM vectors WHERE hash = ?", [self._probe_key])
                 deleted = connection.execute("DELETE FROM vectors").rowcount
                 connection.execute("DELETE FROM embedders")
         self._database.erase()

@@ -4,16 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from oprag.embedding.identity import identity_of
 from oprag.errors import OptionError
-from oprag.masking import describe
-from oprag.options import check_text
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DualEncoder", "Embedder", "NamedEmbedder", "named"]
+__all__ = ["DualEncoder", "Embedder", "WrappedEmbedder", "as_wrapped", "model_of"]
 
 Encoder = Callable[[Sequence[str]], Any]
 
@@ -28,7 +25,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identity of the model and its settings, saved with an index."""
+        """Name of the model, for messages and for the results of `oprag compare`."""
         ...
 
     def embed_questions(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -53,7 +50,7 @@ class DualEncoder:
     """An `Embedder` made of two functions.
 
     Attributes:
-        name: Identity of the model and its settings.
+        name: Name of the model, for messages; `oprag compare` stores vectors under it.
         question: Function that encodes questions: texts to vectors of shape (number of texts, dimension).
         document: Function that encodes documents; same as `question` by default.
 
@@ -96,44 +93,39 @@ def _as_array(vectors: Any) -> "NDArray[np.float32]":
     return np.asarray(vectors, dtype=np.float32)
 
 
-@dataclass(frozen=True)
-class NamedEmbedder:
-    """An embedding model of a framework, with a name.
+class WrappedEmbedder:
+    """Base of embedders that wrap another embedding model, such as one of a framework.
 
-    Attributes:
+    Args:
         embeddings: The embedding model.
-        given_name: Name given by the user; the identity of the model by default.
     """
 
-    embeddings: Any
-    given_name: str | None = None
+    def __init__(self, embeddings: Any) -> None:
+        self.embeddings = embeddings
 
     @property
     def name(self) -> str:
-        """The given name, else the identity of the model, computed each time, since settings may change."""
-        return identity_of(self.embeddings).name if self.given_name is None else self.given_name
-
-    @property
-    def persistent(self) -> bool:
-        """Whether the name is stable across processes."""
-        return self.given_name is not None or identity_of(self.embeddings).persistent
+        """The class of the model, for messages."""
+        return type(self.embeddings).__name__
 
 
-def named(embeddings: Any, name: str | None, wrap: Callable[[Any, str | None], Any] | None, rule: str) -> Any:
+def model_of(embedder: Any) -> Any:
+    """The object that computes the vectors of an embedder: the model that it wraps, else itself."""
+    while isinstance(embedder, WrappedEmbedder):
+        embedder = embedder.embeddings
+    return embedder
+
+
+def as_wrapped(embeddings: Any, wrap: Callable[[Any], Any] | None, rule: str) -> Any:
     """Wrap a framework's embedding model as an `Embedder`; return an `Embedder` unchanged.
 
     Args:
         embeddings: The embedding model, or an `Embedder`.
-        name: Name of the wrapped model; its identity by default.
         wrap: Creates the `Embedder`; None if the object cannot be wrapped.
         rule: Error message about the expected type.
     """
-    if name is not None:
-        check_text("name", name)
     if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
-        if name not in (None, embeddings.name):
-            raise OptionError(f"this embedder already has the name {embeddings.name!r}, got {describe(name)}", name)
         return embeddings
     if wrap is None:
         raise OptionError(f"{rule}, got {type(embeddings).__name__}", embeddings)
-    return wrap(embeddings, name)
+    return wrap(embeddings)

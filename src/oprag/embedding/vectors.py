@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from oprag.chunk import Chunk, changed
 from oprag.context import ContextInputs
-from oprag.embedding.single_flight import wait_for
 from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError, OptionError
 from oprag.masking import describe, error_text, masked_error
 from oprag.options import ContextOptions
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from oprag.embedding.cache import Kind, VectorCache
+    from oprag.embedding.vector_cache import Kind, VectorCache
 
 __all__ = [
     "VectorSources",
@@ -53,11 +52,6 @@ class VectorSources:
     store: StoreAdapter | None = None
     text_of: Callable[[Chunk], str] = lambda chunk: chunk.text
     embedder_option: str = "embeddings"
-
-    @property
-    def name(self) -> str:
-        """Identity of the embedder."""
-        return "no embedder" if self.embedder is None else self.embedder.name
 
     def check(self, options: ContextOptions) -> None:
         """Reject thresholds if vectors cannot be obtained."""
@@ -188,7 +182,7 @@ def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[d
 def embedded_once(
     embedder: Any, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _KnownVector]]:
-    """The vector of each text: from the cache, from a concurrent call for the same text, else from the embedder.
+    """The vector of each text: from the cache, else from the embedder in one call.
 
     Args:
         embedder: The embedder.
@@ -196,36 +190,19 @@ def embedded_once(
         kind: Whether the texts are documents or questions.
         owners: The chunk or question of each text, for messages.
     """
-    # Read once, since settings of a model may change in the meantime, and with them its name.
-    name = embedder.name
-    if cache is None:
-        return (yield from _embedded(embedder, name, None, kind, owners))
-    known = yield from _cached(cache, name, kind, list(owners))
-    keys = {(name, kind, text): text for text in owners if text not in known}
-    claimed, others = cache.in_flight.claim(keys)
-    results: dict[Any, _KnownVector] = {}
-    try:
-        # Check the cache again: another caller may have embedded them before the claim.
-        known |= yield from _cached(cache, name, kind, [keys[key] for key in claimed])
-        missing = {text: owners[text] for key in claimed if (text := keys[key]) not in known}
-        known |= yield from _embedded(embedder, name, cache, kind, missing)
-        results = {key: known[keys[key]] for key in claimed}
-    finally:
-        cache.in_flight.resolve(claimed, results)
-    if others:
-        awaited = yield wait_for(list(others.values()))
-        known |= {keys[key]: one for key, one in zip(others, awaited, strict=True) if one is not None}
-        lost = {text: owners[text] for key in others if (text := keys[key]) not in known}
-        known |= yield from _embedded(embedder, name, cache, kind, lost)
-    return known
+    known = yield from _cached(embedder, cache, kind, list(owners))
+    missing = {text: owner for text, owner in owners.items() if text not in known}
+    return known | (yield from _embedded(embedder, cache, kind, missing))
 
 
-def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> Steps[dict[str, _KnownVector]]:
+def _cached(
+    embedder: Any, cache: VectorCache | None, kind: Kind, texts: Sequence[str]
+) -> Steps[dict[str, _KnownVector]]:
     """The cached vectors of these texts."""
-    if not texts:
+    if cache is None or not texts:
         return {}
-    none: list[NDArray[np.float32] | None] = [None] * len(texts)
-    found = yield from _in_cache(lambda: cache.get(name, texts, kind), cache, none)
+    nothing: list[NDArray[np.float32] | None] = [None] * len(texts)
+    found = yield from _in_cache(lambda: cache.get(embedder, texts, kind), cache, nothing)
     return {
         text: _KnownVector(vector, "the vector cache")
         for text, vector in zip(texts, found, strict=True)
@@ -234,7 +211,7 @@ def _cached(cache: VectorCache, name: str, kind: Kind, texts: Sequence[str]) -> 
 
 
 def _embedded(
-    embedder: Any, name: str, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
+    embedder: Any, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _KnownVector]]:
     """Embed texts in one call, and cache the vectors."""
     if not owners:
@@ -242,7 +219,7 @@ def _embedded(
     from oprag.embedding.cosine import as_matrix
 
     texts, named = list(owners), list(owners.values())
-    origin = f"the embedder {name}"
+    origin = f"the embedder {embedder.name}"
     try:
         given = yield _call(embedder, kind, texts)
     except OpragError:
@@ -252,8 +229,8 @@ def _embedded(
         what = first if len(named) == 1 else f"{len(named)} texts (the first: {first})"
         raise EmbeddingError(f"{origin} failed on {what}: {masked_error(error)}", named[0]) from error
     rows = _rows(as_matrix(given, len(texts), origin), named, lambda _: origin)
-    if cache is not None and _is_unchanged(embedder, name):
-        yield from _in_cache(lambda: cache.put(name, texts, rows, kind), cache, None)
+    if cache is not None:
+        yield from _in_cache(lambda: cache.put(embedder, texts, rows, kind), cache, None)
     return {text: _KnownVector(row, origin) for text, row in zip(texts, rows, strict=True)}
 
 
@@ -261,20 +238,6 @@ def _call(embedder: Any, kind: Kind, texts: list[str]) -> Step:
     method = "embed_questions" if kind == "question" else "embed_documents"
     run, arun = getattr(embedder, method), getattr(embedder, f"a{method}", None)
     return Step(lambda: run(texts), None if arun is None else lambda: arun(texts))
-
-
-def _is_unchanged(embedder: Any, name: str) -> bool:
-    """Whether the embedder still has the identity that it had before the call; if not, warn."""
-    if embedder.name == name:
-        return True
-    model = name.partition(" ")[0]
-    warn(
-        f"settings of the embedder {model} changed while it was embedding, so its vectors are not cached; if the "
-        'settings do not affect vectors, such as a counter, give it a name: as_embedder(..., name="...")',
-        CacheWarning,
-        f"changing embedder {model}",
-    )
-    return False
 
 
 def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T]:
@@ -292,25 +255,22 @@ def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T
 def embedded_together(
     embedder: Any, cache: VectorCache | None, questions: Sequence[str], texts: Sequence[str]
 ) -> Steps[tuple[Sequence[Any], Sequence[Any]]]:
-    """A vector for each question and one for each text, as returned by the embedder.
+    """A vector for each question and one for each text, as returned by the embedder; the caller checks them.
 
     Vectors of questions are cached, since the question may already have been embedded for its search.
     """
-    name = embedder.name
-    known = {} if cache is None else (yield from _cached(cache, name, "question", list(questions)))
-    new = [one for one in dict.fromkeys(questions) if one not in known]
-    question_vectors = (yield _call(embedder, "question", new)) if new else []
-    if new and cache is not None:
-        # Invalid vectors are not cached; the caller handles them.
-        with suppress(EmbeddingError):
-            rows = _rows(question_vectors, new, lambda _: f"the embedder {name}")
-            if _is_unchanged(embedder, name):
-                yield from _in_cache(lambda: cache.put(name, new, rows, "question"), cache, None)
+    cached = yield from _cached(embedder, cache, "question", list(questions))
+    new = list(dict.fromkeys(question for question in questions if question not in cached))
     distinct = list(dict.fromkeys(texts))
-    text_vectors = yield _call(embedder, "document", distinct)
-    if len(question_vectors) != len(new) or len(text_vectors) != len(distinct):
-        # The caller raises the error for a wrong number of vectors.
-        return question_vectors, text_vectors
-    by_question = {one: known[one].vector for one in known} | dict(zip(new, question_vectors, strict=True))
-    by_text = dict(zip(distinct, text_vectors, strict=True))
+    of_new = (yield _call(embedder, "question", new)) if new else []
+    of_texts = (yield _call(embedder, "document", distinct)) if distinct else []
+    if (len(of_new), len(of_texts)) != (len(new), len(distinct)):
+        return of_new, of_texts
+    if new and cache is not None:
+        # Invalid vectors are not cached.
+        with suppress(EmbeddingError):
+            rows = _rows(of_new, new, lambda _: f"the embedder {embedder.name}")
+            yield from _in_cache(lambda: cache.put(embedder, new, rows, "question"), cache, None)
+    by_question = {text: known.vector for text, known in cached.items()} | dict(zip(new, of_new, strict=True))
+    by_text = dict(zip(distinct, of_texts, strict=True))
     return [by_question[one] for one in questions], [by_text[text] for text in texts]

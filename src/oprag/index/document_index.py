@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed, counted, quoted
 from oprag.embedding.cosine import CosineSearch, as_vectors, top
-from oprag.embedding.embedder import Embedder
-from oprag.embedding.question_vectors import QuestionVectors
-from oprag.errors import ChunkError, EmbeddingError, OptionError
+from oprag.embedding.embedder import Embedder, WrappedEmbedder
+from oprag.embedding.vector_cache import VectorCache
+from oprag.errors import CacheError, ChunkError, EmbeddingError, OptionError
 from oprag.index.bm25 import BM25Search
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
@@ -28,6 +29,7 @@ SearchKind = Literal["dense", "bm25", "hybrid"]
 _Scores = NDArray[np.floating[Any]]
 
 _BATCH = 256  # texts in a call of the embedder
+_QUESTION_BYTES = 2**18  # of cached vectors: dozens of questions
 
 
 class DocumentIndex:
@@ -75,7 +77,7 @@ class DocumentIndex:
             raise ChunkError(f"expected metadata for {len(texts)} chunks, got {len(metadata)}", metadata)
         self._vectors = np.zeros((len(texts), 0), np.float32) if embedder is None else as_vectors(vectors, len(texts))
         self._vectors.flags.writeable = False
-        self._questions = None if embedder is None else QuestionVectors(embedder, self._vectors.shape[1] or None)
+        self._questions = None if embedder is None else _Questions(embedder, self._vectors.shape[1] or None)
         # Validated and built once; a hit is a copy with its rank and score.
         self._chunks = [
             Chunk(text, row, metadata=data, id=str(row))
@@ -173,9 +175,14 @@ class DocumentIndex:
             raise EmbeddingError(
                 "this index has no embedder, so it cannot embed a question; create it with an embedder", self
             )
-        vector: NDArray[np.float32] = self._questions.of([question])[0]
+        vector: NDArray[np.float32] = self._questions.embed_questions([question])[0]
         vector.flags.writeable = False
         return vector
+
+    def forget_questions(self) -> None:
+        """Forget the vectors of questions, so that the next search embeds its question again."""
+        if self._questions is not None:
+            self._questions.cache.clear()
 
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:
         """Return the k best chunks for a question.
@@ -213,7 +220,11 @@ class DocumentIndex:
         ]
 
     def check_search(self, search: Any) -> SearchKind:
-        """Return `search`, or the default for None; reject one that is unknown or needs a missing embedder."""
+        """Return `search`, or the default for None; reject one that is unknown or needs a missing embedder.
+
+        Args:
+            search: A search method, or None.
+        """
         if search is None:
             return "bm25" if self._questions is None else "dense"
         check_choice("search", search, get_args(SearchKind))
@@ -257,6 +268,33 @@ class DocumentIndex:
     @cached_property
     def _around(self) -> NeighborReader:
         return neighbors_among(self._chunks)
+
+
+class _Questions(WrappedEmbedder):
+    """The embedder of an index: one question is embedded once for its search, for thresholds and to rank answers."""
+
+    def __init__(self, embedder: Embedder, dimension: int | None) -> None:
+        super().__init__(embedder)
+        self.cache = VectorCache(max_bytes=_QUESTION_BYTES)
+        self._dimension = dimension
+
+    @property
+    def name(self) -> str:
+        return self.embeddings.name  # type: ignore[no-any-return]
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        known: dict[str, Any] = dict(zip(texts, self.cache.get(self, texts, "question"), strict=True))
+        new = [text for text, vector in known.items() if vector is None]
+        if new:
+            vectors = as_vectors(self.embeddings.embed_questions(new), len(new), self._dimension)
+            # A vector of zeros cannot be cached.
+            with suppress(CacheError):
+                self.cache.put(self, new, vectors, "question")
+            known |= zip(new, vectors, strict=True)
+        return np.stack([known[text] for text in texts])
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self.embeddings.embed_documents(texts)  # type: ignore[no-any-return]
 
 
 def _embedded(

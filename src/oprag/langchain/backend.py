@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
 from oprag.context import Context
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever

@@ -15,12 +15,11 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.chain_output import ChainOutput, emitting
 from oprag.langchain.classic import classic_fields
-from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.name_hints import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
@@ -153,12 +152,8 @@ class OrderPreservingChain(
         keys = (self.input_key, *self.output_keys)
         if len(set(keys)) < len(keys):
             raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
-        retriever = self._retriever
         self._check_method(self._options)
-        if (searching := self._searching_retriever()) is not retriever:
-            searching._check_sources()  # noqa: SLF001
-        if self.embeddings is not None and self._has_user_cache:
-            self.cache_for(as_embedder(self.embeddings))
+        _ = self._cache  # rejects two different caches
         return self
 
     @cached_property

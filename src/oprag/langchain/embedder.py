@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from oprag.embedding.embedder import NamedEmbedder, named
+from oprag.embedding.embedder import WrappedEmbedder, as_wrapped
 from oprag.langchain.local_embeddings import LocalEmbeddings
 
 __all__ = ["LangChainEmbedder", "as_embedder"]
 
 
-class LangChainEmbedder(NamedEmbedder):
+class LangChainEmbedder(WrappedEmbedder):
     """An `Embedder` that wraps LangChain's `Embeddings`, or any object with its two methods."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
@@ -36,19 +36,17 @@ class _AsyncLangChainEmbedder(LangChainEmbedder):
         return await self.embeddings.aembed_documents(list(texts))
 
 
-def as_embedder(embeddings: Any, name: str | None = None) -> Any:
+def as_embedder(embeddings: Any) -> Any:
     """Wrap LangChain embeddings as an `oprag.Embedder`; return an `Embedder` unchanged.
 
     Args:
         embeddings: LangChain's `Embeddings`, or an `oprag.Embedder`.
-        name: Identity of the model and its settings, under which vectors are stored; two models must not share a name.
-            By default the class, the model name, and a hash of the settings without secrets.
 
     Raises:
         OptionError: The object cannot embed texts.
     """
     # Its vectors are arrays before they become the lists that LangChain expects.
-    if name is None and type(embeddings) is LocalEmbeddings:
+    if type(embeddings) is LocalEmbeddings:
         return embeddings.embedder
 
     def has(*methods: str) -> bool:
@@ -56,9 +54,8 @@ def as_embedder(embeddings: Any, name: str | None = None) -> Any:
 
     asynchronous = has("aembed_query", "aembed_documents")
     kind = _AsyncLangChainEmbedder if asynchronous else LangChainEmbedder
-    return named(
+    return as_wrapped(
         embeddings,
-        name,
         kind if has("embed_query", "embed_documents") else None,
         "embeddings must be LangChain embeddings",
     )

@@ -10,6 +10,7 @@ from pydantic import Field, SkipValidation
 
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, changed
+from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.name_hints import HOW_TO_PASS
@@ -80,13 +81,9 @@ def vector_sources(
     given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
     used = own if given is None else given
     embedder = None if used is None else as_embedder(used)
-    # The same embeddings may have another name.
-    same = given is None or (
-        own is not None
-        and (own in (given, getattr(given, "embeddings", None)) or as_embedder(given).name == as_embedder(own).name)
-    )
+    same = given is None or (own is not None and model_of(as_embedder(given)) is model_of(as_embedder(own)))
     adapter = adapter_of(store, search or {}) if store is not None and same else None
-    return VectorSources(embedder, fields.cache_for(embedder), adapter)
+    return VectorSources(embedder, fields.vector_cache, adapter)
 
 
 def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | None:

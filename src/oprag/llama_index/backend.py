@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag.assembly.select import warn_about_few
 from oprag.context import Context
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of

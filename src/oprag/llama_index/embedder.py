@@ -8,12 +8,12 @@ from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from oprag.embedding.embedder import NamedEmbedder, named
+from oprag.embedding.embedder import WrappedEmbedder, as_wrapped
 
 __all__ = ["LlamaIndexEmbedder", "as_embedder"]
 
 
-class LlamaIndexEmbedder(NamedEmbedder):
+class LlamaIndexEmbedder(WrappedEmbedder):
     """An `Embedder` that wraps a LlamaIndex embedding model, sync and async."""
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
@@ -33,16 +33,14 @@ class LlamaIndexEmbedder(NamedEmbedder):
         return await self.embeddings.aget_text_embedding_batch(list(texts))
 
 
-def as_embedder(embed_model: Any, name: str | None = None) -> Any:
+def as_embedder(embed_model: Any) -> Any:
     """Wrap a LlamaIndex embedding model as an `oprag.Embedder`; return an `Embedder` unchanged.
 
     Args:
         embed_model: A LlamaIndex embedding model, or an `oprag.Embedder`.
-        name: Identity of the model and its settings, under which vectors are stored; two models must not share a name.
-            By default the class, the model name, and a hash of the settings without secrets.
 
     Raises:
         OptionError: The object cannot embed texts.
     """
     wrap = LlamaIndexEmbedder if isinstance(embed_model, BaseEmbedding) else None
-    return named(embed_model, name, wrap, "embed_model must be a LlamaIndex embedding model")
+    return as_wrapped(embed_model, wrap, "embed_model must be a LlamaIndex embedding model")

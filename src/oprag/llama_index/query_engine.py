@@ -27,10 +27,9 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag.context import Context, build_context
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
-from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
 from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
@@ -160,8 +159,6 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         else:
             refuse_reordered(self.retriever)
         super()._check()
-        if self.embed_model is not None and self._has_user_cache:
-            self.cache_for(as_embedder(self.embed_model))
         self._options = self._checked_options()
         for postprocessor in self.node_postprocessors:
             postprocessor.callback_manager = self.callback_manager

@@ -17,7 +17,8 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 from oprag.assembly.neighbors import NeighborReader
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.embedder import model_of
+from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.found import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
@@ -175,12 +176,11 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         used, own = self._model(), None if searched is None else searched.embed_model
         embedder = None if used is None else as_embedder(used)
         # Without any model, the vectors of the store can be used.
-        same = used is own or (own is not None and embedder is not None and as_embedder(own).name == embedder.name)
+        same = used is own or (own is not None and model_of(as_embedder(own)) is model_of(embedder))
         store = None
         if searched is not None and searched.vector_store is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
-        cache = self.cache_for(embedder, cache)
-        vectors = VectorSources(embedder, cache, store, _embedded_text, self._embedder_option)
+        vectors = VectorSources(embedder, cache or self.vector_cache, store, _embedded_text, self._embedder_option)
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 

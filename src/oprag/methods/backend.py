@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oprag.context import Context
-from oprag.embedding.cache import VectorCache
+from oprag.embedding.vector_cache import VectorCache
 from oprag.files.source_reader import SourceReader, read_with
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from oprag.steps import Emit, Step, Steps
@@ -90,8 +90,7 @@ class Backend(ABC):
         from oprag.embedding.vectors import embedded_together
 
         embedder, cache = self.embedding()
-        usable = cache is not None and (cache.path is None or getattr(embedder, "persistent", True))
-        return embedded_together(embedder, cache if usable else None, questions, texts)
+        return embedded_together(embedder, cache, questions, texts)
 
     def read(self, source: str) -> Steps[str]:
         """Read the full text of a source."""

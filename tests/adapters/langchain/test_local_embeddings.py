@@ -53,7 +53,6 @@ def test_the_model_is_loaded_once_and_not_pickled():
 def test_as_embedder_takes_the_embedder_itself():
     embeddings = LocalEmbeddings()
     assert as_embedder(embeddings) is embeddings.embedder
-    assert as_embedder(embeddings, name="mine").name == "mine"
 
 
 def test_as_embedder_keeps_what_a_subclass_changes():

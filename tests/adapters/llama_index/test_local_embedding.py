@@ -10,7 +10,7 @@ from llama_index.core import Document, VectorStoreIndex
 
 from oprag import LocalEmbedder, MissingExtraError
 from oprag.embedding import static
-from oprag.llama_index import LocalEmbedding, OrderPreservingRetriever, as_embedder
+from oprag.llama_index import LocalEmbedding, OrderPreservingRetriever
 
 TEXTS = ["She left port in May.", "Bread is baked daily.", "a"]
 
@@ -55,11 +55,6 @@ def test_serialization_keeps_its_settings():
     assert saved["class_name"] == "LocalEmbedding"
     assert saved["model_name"] == LocalEmbedder.name
     assert LocalEmbedding.from_dict(saved).embed_batch_size == 8
-
-
-def test_its_name_means_the_same_in_another_process():
-    assert as_embedder(LocalEmbedding()).persistent
-    assert as_embedder(LocalEmbedding()).name == as_embedder(LocalEmbedding(embed_batch_size=8)).name
 
 
 def test_thresholds_of_an_index_use_it():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from llama_index.core.embeddings import MockEmbedding
+from pydantic import BaseModel
 
 from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, OptionError, split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
@@ -21,12 +22,11 @@ def opened(given: Any = "local", name: str | None = None, **said: Any) -> Experi
     return EmbedderSpec(given, name, **said).open()
 
 
-class Hosted(Embeddings):
+class Hosted(BaseModel, Embeddings):
     """Embeddings of a provider that say which model they are."""
 
-    def __init__(self, model="embed-1", api_key="very-secret", **settings):
-        self.model, self.api_key = model, api_key
-        self.__dict__ |= settings
+    model: str = "embed-1"
+    api_key: str = "very-secret"
 
     def embed_documents(self, texts):
         return [[len(text), 1.0] for text in texts]

@@ -46,13 +46,13 @@ def chunk(rank: int, **fields: Any) -> Chunk:
 def test_the_first_source_that_has_a_vector_is_taken(run):
     embedder, cache = WordEmbedder(dimension=2, name="words"), VectorCache()
     store = Shelf({f"id {rank}": StoredVector([2.0, 2.0]) for rank in range(2)})
-    cache.put("words", [f"text {rank}" for rank in range(3)], [[3, 3]] * 3)
+    cache.put(embedder, [f"text {rank}" for rank in range(3)], [[3, 3]] * 3)
     given = [chunk(0, vector=np.array([1, 1], dtype=np.float32)), chunk(1), chunk(2), chunk(3)]
     found = run(chunks_with_vectors(given, VectorSources(embedder, cache, ShelfAdapter(store))))
     assert [one.vector.tolist() for one in found[:3]] == [[1, 1], [2, 2], [3, 3]]
     assert store.asked == [["id 1", "id 2", "id 3"]]
     assert embedder.embedded == ["text 3"]
-    (kept,) = cache.get("words", ["text 3"])
+    (kept,) = cache.get(embedder, ["text 3"])
     assert kept is not None
     assert kept.tolist() == found[3].vector.tolist()
     assert found == given

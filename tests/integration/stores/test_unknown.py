@@ -15,7 +15,6 @@ from pydantic import PrivateAttr
 
 from oprag import VectorCache
 from oprag.langchain import OrderPreservingRetriever
-from oprag.langchain.embedder import as_embedder
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.adapter import adapter_of
 from tests.integration.stores.checks import check
@@ -94,8 +93,8 @@ def test_documents(way: str, kept: str, store: UnknownStore, corpus: Corpus, tmp
             # Another retriever each time, with nothing in common but the file.
             retriever = OrderPreservingRetriever(
                 vectorstore=store,
-                embeddings=as_embedder(store.embeddings, name="known"),
-                vector_cache=VectorCache(tmp_path / "vectors.db"),
+                embeddings=store.embeddings,
+                vector_cache=VectorCache(tmp_path / "vectors.db", namespace="words"),
                 **OPTIONS,
             )
         return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))

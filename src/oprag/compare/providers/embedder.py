@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any
 
-from oprag.compare.providers.identity import identity_as_named, identity_of_name
+from oprag.compare.providers.identity import digest_of, identity_of_name, identity_of_object
 from oprag.compare.providers.names import LOCAL, client_settings, is_instance
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.compare.validation import String, pydantic
-from oprag.embedding.embedder import DualEncoder, Embedder, NamedEmbedder
-from oprag.embedding.identity import digest_of
+from oprag.embedding.embedder import DualEncoder, Embedder, WrappedEmbedder
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError
 from oprag.masking import describe, reason
 from oprag.token_counters import HUGGINGFACE, NamedTokenizer, tokenizer_named
@@ -89,10 +88,14 @@ class EmbedderSpec(ProviderSpec):
         """
         prefixes = (self.question_prefix, self.document_prefix)
         embedder = None if planned and self.paid is not False and self.may_cost else self._loaded()
-        name = identity_of_name(self.use, self.settings) if embedder is None else embedder.name
+        wrapped = isinstance(embedder, WrappedEmbedder)
+        if wrapped:
+            name = identity_of_object(self.use, self.name)
+        else:
+            name = identity_of_name(self.use, self.settings) if embedder is None else embedder.name
         of_hub = isinstance(self.use, str) and self.use.startswith(f"{HUGGINGFACE}:")
         # An embeddings object of a framework may call any service.
-        may_cost = self.may_cost or isinstance(embedder, NamedEmbedder)
+        may_cost = self.may_cost or wrapped
         return ExperimentEmbedder(
             name=name + (f" prefixes {digest_of(prefixes)}" if any(prefixes) else ""),
             paid=may_cost if self.paid is None else self.paid,
@@ -123,21 +126,15 @@ class EmbedderSpec(ProviderSpec):
                 f"embeddings, got {describe(given)}",
                 given,
             )
-        embedder = wrap(given)
-        if getattr(embedder, "persistent", True):
-            return embedder
-        return wrap(given, identity_as_named(given, self.name))
+        return wrap(given)
 
 
 @cache
 def embedder_of(name: str) -> Embedder:
-    """Load an embedder by name, "local" or PROVIDER:MODEL, once per process; it embeds each question once."""
-    from oprag.embedding.question_vectors import QuestionVectors
+    """Load an embedder by name, "local" or PROVIDER:MODEL, once per process."""
     from oprag.embedding.static import local_embedder
 
-    if name == LOCAL:
-        return local_embedder()
-    return QuestionVectors(_of_provider(name, {}), None)
+    return local_embedder() if name == LOCAL else _of_provider(name, {})
 
 
 def _of_provider(name: str, settings: Mapping[str, Any]) -> Embedder:

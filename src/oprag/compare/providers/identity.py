@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from oprag.compare.providers.names import module_of
-from oprag.embedding.identity import MODEL_NAMES, NO_NAMES, as_json, digest_of, without_secrets
 from oprag.errors import ExperimentError
 
-__all__ = ["identity_as_named", "identity_of_name", "identity_of_object", "path_of"]
+__all__ = ["digest_of", "identity_as_named", "identity_of_name", "identity_of_object", "path_of"]
 
+# Attributes that contain the name of the model, and values that stand for "not set".
+_MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
+_NO_NAMES = ("", "unknown")
+# Names of settings that are secrets or do not affect results; all others are part of the identity. Ambiguous words are
+# not excluded: `pooling_token` and `text_key` are settings. A setting excluded by mistake would mix up the results of
+# two models; one included by mistake only costs an extra call.
+_IRRELEVANT = re.compile(
+    r"(.*_)?(api_?key|api_token|(secret_)?access_key(_id)?|(access|auth|bearer|session|refresh|ad|security)_token"
+    r"|token_provider|subscription_key|private_key|(client_)?secret|password|credentials?|authorization|cookies?)"
+    r"|key|secret_key|token|hf_token|pat"
+    r"|(.*_)?(timeout|max_retries|batch_size|a?client|proxy|proxies|callback_manager)|retry_(min|max)_seconds"
+    r"|(num_|max_)?workers|(max_)?concurrency|max_concurrent_requests|show_progress(_bar)?|verbose|callbacks?|multi_process"
+    r"|devices?|target_devices|cache|embeddings_cache|cache_(folder|dir)|rate_limiter|keep_alive|reuse_client|class_name"
+    r"|metadata|tags|logger|(.*_)?(calls|usage|stats|statistics|history)"
+)
+# Query parameters removed from URLs, since these are part of messages.
+_SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
+_DIGITS = 16  # of a hash
 # Fields that do not affect replies, or come from tables that change with each release of a package.
 _IGNORED = {"name", "profile", "custom_get_token_ids", "streaming", "stream_usage", "disable_streaming"}
 # Attributes in which composed models store their parts.
@@ -29,7 +53,7 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
     Secrets, and settings that do not affect results, are excluded.
     """
     try:
-        described = as_json(settings, _described)
+        described = _as_json(settings)
     except TypeError as error:
         raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
     provider = name.partition(":")[0].partition("_")[0].upper()[:_PREFIX]
@@ -39,7 +63,7 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
         if variable.startswith(provider) and variable.endswith(_ADDRESSES)
     }
     given = {setting: part for setting, part in described.items() if part is not None}
-    return f"{without_secrets(name)} {digest_of([given, servers])}"
+    return f"{_without_secrets(name)} {digest_of([given, servers])}"
 
 
 def identity_of_object(model: Any, name: str | None) -> str:
@@ -49,13 +73,13 @@ def identity_of_object(model: Any, name: str | None) -> str:
     the model does not expose its name, or a setting cannot be described, the given name takes their place.
     """
     for part in _parts_of(model):
-        for own in (getattr(part, attribute, None) for attribute in MODEL_NAMES):
-            if isinstance(own, str) and own not in NO_NAMES:
+        for own in (getattr(part, attribute, None) for attribute in _MODEL_NAMES):
+            if isinstance(own, str) and own not in _NO_NAMES:
                 try:
                     digest = digest_of([_described(model), sorted(_addresses(model))])
                 except TypeError:
                     return identity_as_named(model, name)
-                return f"{path_of(type(part))}({without_secrets(own)}) {digest}"
+                return f"{path_of(type(part))}({_without_secrets(own)}) {digest}"
     return identity_as_named(model, name)
 
 
@@ -94,7 +118,7 @@ def _described(value: Any) -> Any:
     if not hasattr(type(value), "model_fields"):
         raise TypeError(type(value).__name__)
     given = {name: getattr(value, name, None) for name in type(value).model_fields if name not in _IGNORED}
-    described = as_json({name: part for name, part in given.items() if part is not None}, _described)
+    described = _as_json({name: part for name, part in given.items() if part is not None})
     return [path_of(type(value)), described]
 
 
@@ -105,3 +129,48 @@ def _addresses(model: Any) -> Iterator[str]:
             address = getattr(getattr(part, name, None), "base_url", None)
             if address is not None:
                 yield str(address)
+
+
+def _as_json(value: Any) -> Any:
+    """A setting as a JSON value, without secrets and settings that do not affect results."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Enum | Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        named = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(_plain_name(str(name)))}
+        return {name: _as_json(part) for name, part in named.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_as_json(part) for part in value]
+        return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
+    return None if hasattr(value, "get_secret_value") else _described(value)
+
+
+def _plain_name(name: str) -> str:
+    return name.lstrip("_").replace("-", "_").lower()
+
+
+def digest_of(settings: Any) -> str:
+    """Hash of plain settings; logins and secret query parameters of URLs are excluded."""
+    return hashlib.sha256(json.dumps(_cleaned(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _cleaned(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cleaned(part) for part in value]
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
+def _without_secrets(text: str) -> str:
+    """The text unchanged; if it is a URL, without login and secret query parameters."""
+    if not _ADDRESS.fullmatch(text):
+        return text
+    try:
+        parts = urlsplit(text)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return ""
+    query = urlencode([pair for pair in pairs if not _SECRET_IN_QUERY.fullmatch(_plain_name(pair[0]))])
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{'?' if query else ''}{query}"

@@ -17,10 +17,9 @@ from oprag.compare.db.keys import document_key, key_of
 from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord
 from oprag.compare.stores import Store
 from oprag.context import ContextInputs
-from oprag.embedding.cache import Kind, text_keys
 from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
-from oprag.embedding.question_vectors import QuestionVectors
+from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import Split, counter_of, pieces_of
 from oprag.positions.placing import place as find_places
@@ -173,8 +172,8 @@ class Index:
 
     def forget_questions(self) -> None:
         """Forget the vectors of questions, so that the next one is embedded again."""
-        if "_dense_index" in vars(self) and isinstance(embedder := self._dense_index.embedder, QuestionVectors):
-            embedder.forget()
+        if "_dense_index" in vars(self):
+            self._dense_index.forget_questions()
 
     def close(self) -> None:
         """Close the stores."""
