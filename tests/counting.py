@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-
-
-def _in_history(name: str) -> property:
-    return property(lambda self: self.history[name], lambda self, value: self.history.update({name: value}))
 
 
 class CountingEmbeddings(Embeddings):
@@ -26,13 +23,10 @@ class CountingEmbeddings(Embeddings):
     def __init__(self, dimension: int = 32, model: str = "words") -> None:
         self.dimension = dimension
         self.model = model
-        # Under a name that tells that it is not a setting of the model.
-        self.history: dict[str, Any] = {"documents": [], "questions": [], "fails_on": None, "changes": None}
-
-    documents: Any = _in_history("documents")
-    questions: Any = _in_history("questions")
-    fails_on: Any = _in_history("fails_on")
-    changes: Any = _in_history("changes")
+        self.documents: list[str] = []
+        self.questions: list[str] = []
+        self.fails_on: str | None = None
+        self.changes: Callable[[Any], Any] | None = None
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         for text in texts:

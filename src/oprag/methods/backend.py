@@ -89,8 +89,7 @@ class Backend(ABC):
         # Imports NumPy.
         from oprag.embedding.vectors import embedded_together
 
-        embedder, cache = self.embedding()
-        return embedded_together(embedder, cache, questions, texts)
+        return embedded_together(*self.embedding(), questions, texts)
 
     def read(self, source: str) -> Steps[str]:
         """Read the full text of a source."""

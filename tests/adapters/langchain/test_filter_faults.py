@@ -19,9 +19,10 @@ QUESTION = "north north"
 class AsyncEmbeddings(CountingEmbeddings):
     """Says how often each of its two ways was taken."""
 
+    awaited = 0
+
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        # With what is not a setting of the model either.
-        self.history["awaited"] = self.history.get("awaited", 0) + 1
+        self.awaited += 1
         return [self._vector(text) for text in texts]
 
     async def aembed_query(self, text: str) -> list[float]:
@@ -91,20 +92,20 @@ def test_8_async_is_async_for_both_thresholds(option):
     embeddings = AsyncEmbeddings()
     compressor = OrderPreservingCompressor(embeddings=embeddings, **{option: 0.5})
     asyncio.run(compressor.acompress_documents(documents("north", "bread"), QUESTION))
-    assert embeddings.history["awaited"] == 1
+    assert embeddings.awaited == 1
     assert embeddings.documents == []
 
 
 def test_9_vectors_of_one_model_are_never_those_of_another():
     cache = VectorCache()
     given = documents("north wind", "bread")
-    for dimension in (8, 16, 8):
-        model = CountingEmbeddings(dimension=dimension, model=f"model {dimension}")
+    one, other = (CountingEmbeddings(dimension=dimension) for dimension in (8, 16))
+    for model in (one, other, one):
         retriever = OrderPreservingRetriever(
             retriever=giving(given), embeddings=model, vector_cache=cache, similarity_threshold=-1
         )
         context = retriever.get_context(QUESTION)
-        assert {len(chunk.vector) for chunk in context.kept if chunk.vector is not None} == {dimension}
+        assert {len(chunk.vector) for chunk in context.kept if chunk.vector is not None} == {model.dimension}
     assert len(cache) == 2 * (2 + 1)
 
 

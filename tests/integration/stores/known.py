@@ -19,12 +19,7 @@ class KnownEmbeddings(CountingEmbeddings):
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(corpus.vectors.shape[1], "known")
-        # With what is not a setting of the model either.
-        self.history["known"] = {**dict(zip(corpus.texts, corpus.vectors, strict=True)), **corpus.questions}
-
-    @property
-    def _known(self) -> dict[str, Any]:
-        return self.history["known"]  # type: ignore[no-any-return]
+        self._known = {**dict(zip(corpus.texts, corpus.vectors, strict=True)), **corpus.questions}
 
     @property
     def chunks(self) -> list[str]:
