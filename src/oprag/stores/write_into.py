@@ -33,8 +33,8 @@ def write_into(
     if adapter is None or stored is None:
         raise OptionError(
             f"oprag cannot list and update the chunks of a {type(given).__name__}; if it searches a store, pass that "
-            "store; otherwise pass read_source= to the retriever, or update the metadata with the results of "
-            "locate_positions(chunks, texts)",
+            "store; otherwise stamp positions before you add chunks, pass read_source= to the retriever, or update the "
+            "metadata with the results of locate_positions(chunks, texts)",
             given,
         )
     rows = enumerate(each_once(stored))
