@@ -63,7 +63,8 @@ def _printed():
         "0 {'start_index': 0, 'end_index': 26}\n1 {'start_index': 26, 'end_index': 52}\n",
         "how_to/agents.md": "[1] book.txt\nShe left port in mid-May. \n[2] She came back with salt.\n---\n"
         "[3] book.txt\nThe captain is Ada Brand. \n\n[1] (already shown)\n---\n"
-        "3 book.txt None Span(start=0, end=26, page=None)\n(7,)\n"
+        "3 book.txt None Span(start=0, end=26, page=None)\n(7,)\n()\n"
+        "book.txt The captain is Ada Brand.  {'start': 0, 'end': 26, 'page': None}\n"
         "[3] book\nIt goes on.\n\n[2] (already shown)\nIt begins.\n\nIt goes on.",
         "how_to/chains_and_engines.md": "Ada Brand.\n{}{}3 documents in order\n{}voyages\n".format(
             *text_blocks(DOCS / "how_to" / "chains_and_engines.md")[1:]

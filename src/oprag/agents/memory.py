@@ -30,6 +30,8 @@ class Search:
         tokens: Number of tokens in the text, including the note.
         checksum: Checksum of the text, including the note.
         note: The line after the passages.
+        blocks: Whether the result is `search_result` blocks instead of a text; the checksum is then that of
+            `fingerprint(blocks)`.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Search:
     tokens: int
     checksum: int
     note: str = ""
+    blocks: bool = False
 
 
 @dataclass

@@ -10,8 +10,8 @@ from oprag.assembly.render import header_of
 from oprag.assembly.section import section_of
 from oprag.assembly.stitch import STRIPPED, Passage, added_texts, each_alone, place_in_source
 from oprag.chunk import Chunk, counted
+from oprag.markers import without_markers
 from oprag.masking import shown
-from oprag.methods.answer import without_markers
 from oprag.options import ContextOptions
 from oprag.positions.readings import is_exact, page_of
 from oprag.text_table import one_line, printable, shortened
@@ -21,6 +21,7 @@ from oprag.tokens import count
 __all__ = [
     "GAP",
     "NOTHING",
+    "Part",
     "VisibleText",
     "Written",
     "clean_note",
@@ -96,11 +97,26 @@ class VisibleText:
             outer[first:at] = [(start, end, number, chunk.text)]
 
 
+class Part(NamedTuple):
+    """A part of a result.
+
+    Attributes:
+        text: The text of a chunk, or a line such as pointers or a note.
+        number: The number of the chunk; 0 for a line.
+        head: The source of the chunk and its place.
+    """
+
+    text: str
+    number: int = 0
+    head: str = ""
+
+
 class Written(NamedTuple):
     """The text of chunks.
 
     Attributes:
         text: The text.
+        parts: The parts of the text.
         shown: The numbers that have text in it, in order.
         within: Numbers whose text is a part of other text in it, with the number of that text.
         over_budget: The numbers that do not fit the token budget, the best ranked first.
@@ -108,10 +124,16 @@ class Written(NamedTuple):
     """
 
     text: str
+    parts: list[Part]
     shown: list[int]
     within: list[tuple[int, int]]
     over_budget: Sequence[int] = ()
     tokens: int = 0
+
+    def with_lines(self, *lines: str, first: str = "") -> "Written":
+        """The same text with lines after it, and one before it."""
+        before, after = ([Part(line) for line in its if line] for its in ([first], lines))
+        return self._replace(text=joined(first, self.text, *lines), parts=[*before, *self.parts, *after])
 
 
 def write_result(
@@ -137,11 +159,12 @@ def write_result(
     def text_of(numbers: Iterable[int]) -> Written:
         return write([(number, found[number]) for number in numbers], visible, head)
 
-    def counted_tokens(written: Written, text: str, over_budget: Sequence[int] = ()) -> Written:
-        return written._replace(text=text, over_budget=over_budget, tokens=count(text, options.count_tokens))
+    def counted_tokens(written: Written, *lines: str, over_budget: Sequence[int] = ()) -> Written:
+        written = written.with_lines(*lines)
+        return written._replace(over_budget=over_budget, tokens=count(written.text, options.count_tokens))
 
     written = text_of(found)
-    result = counted_tokens(written, joined(written.text or NOTHING, note))
+    result = counted_tokens(written, "" if written.text else NOTHING, note)
     if room is None or result.tokens <= room or not result.shown:
         return result
     new = sorted([*result.shown, *dict(result.within)], key=lambda number: found[number].rank)
@@ -157,7 +180,7 @@ def write_result(
         over_budget = dict.fromkeys(number for number in new if number not in set(kept))
         written = text_of(number for number in found if number not in over_budget)
         # Without the note, which describes all chunks.
-        result = counted_tokens(written, joined(written.text, omitted(len(over_budget))), list(over_budget))
+        result = counted_tokens(written, omitted(len(over_budget)), over_budget=list(over_budget))
         if result.tokens <= room or not kept:
             return result
         # Dropping chunks one by one would take quadratic time if their separate counts are far too low.
@@ -195,6 +218,7 @@ def write(
             showing[number] = last
             within.append((number, last))
     written: list[str] = []
+    parts: list[Part] = []
     waiting: dict[int, None] = {}
     before: Chunk | None = None
     last_head, clean, gap = "", without_markers if gaps is None else _in_file, False
@@ -206,6 +230,7 @@ def write(
             continue
         if waiting:
             written += [BETWEEN, pointer(waiting)]
+            parts.append(Part(pointer(waiting)))
             waiting, before = {}, None
         own_head = head(number, chunk)
         headed = own_head not in {"", last_head}
@@ -217,10 +242,12 @@ def write(
             f"{heading}[{number}] ",
             clean(f"{own_head}\n{texts[number]}" if headed else texts[number]),
         ]
+        parts.append(Part(without_markers(texts[number]), number, without_markers(own_head)))
         before, last_head, gap = chunk, own_head, False
     if waiting:
         written += [BETWEEN, pointer(waiting)]
-    return Written("".join(written[1:]), list(texts), within)
+        parts.append(Part(pointer(waiting)))
+    return Written("".join(written[1:]), parts, list(texts), within)
 
 
 def _is_blank(text: str) -> bool:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_
 from pydantic_core import PydanticCustomError
 
 from oprag.agents.reading import Reading, StoredSources
+from oprag.agents.search_result_blocks import Form
 from oprag.agents.working_context import SEARCH_OPTIONS, WorkingContext
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.masking import describe
@@ -22,6 +23,7 @@ __all__ = [
     "NOTHING",
     "READING_TOOLS",
     "SEARCH",
+    "SEARCH_DESCRIPTIONS",
     "AgentTool",
     "Argument",
     "ReadingTool",
@@ -99,6 +101,13 @@ SEARCH = AgentTool(
     "cite them by these; a number without text refers to a passage of an earlier search.",
     {"query": Argument(str, "What to search for, as a question or in keywords.")},
 )
+SEARCH_DESCRIPTIONS: Mapping[Form, str] = {
+    "text": SEARCH.description,
+    # A model that is given blocks cites without being told so.
+    "search_result": "Search the documents. Returns passages in the order of their source. A number without text, such "
+    "as [1], refers to a passage of an earlier search.",
+}
+"""The description of the search by the form of its results."""
 READING_TOOLS = (
     ReadingTool(
         "read_around",

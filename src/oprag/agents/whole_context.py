@@ -72,14 +72,23 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
                 parts = _parts(context, numbers, sources, options)
                 tokens = 0 if allowed is None else context.tokens
         rest = omitted(len(found) - len(numbers)) if len(numbers) < len(found) else ""
-        texts = [part.text for part in parts]
-        text = joined(title, *texts, rest, note) if numbers else joined(rest or NOTHING, note)
-        excess = 0 if budget is None or not numbers else count(text, options.count_tokens) - budget
+        lines = (title, rest, note) if numbers else ("", rest or NOTHING, note)
+        whole = _whole(parts).with_lines(*lines[1:], first=lines[0])
+        excess = 0 if budget is None or not numbers else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
-            shown = [number for part in parts for number in part.shown]
-            return Written(text, shown, [pair for part in parts for pair in part.within])
+            return whole
         # Numbers and labels take tokens, too.
         allowed = tokens - excess
+
+
+def _whole(written: Sequence[Written]) -> Written:
+    """Several texts as one."""
+    whole = Written(joined(*(one.text for one in written)), [], [], [])
+    for one in written:
+        whole.parts.extend(one.parts)
+        whole.shown.extend(one.shown)
+        whole.within.extend(one.within)
+    return whole
 
 
 def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -> Context:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -12,19 +12,22 @@ from oprag.agents.memory import Memory, Search
 from oprag.agents.numbered_text import (
     NOTHING,
     VisibleText,
+    Written,
     clean_note,
-    joined,
     omitted,
     passage_of,
     pointer,
     write_result,
 )
+from oprag.agents.search_result_blocks import Form, fingerprint, numbered_blocks, read_answer, source_name
 from oprag.agents.whole_context import combined, write_combined, write_source
+from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Place, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
 from oprag.masking import describe, masked_error
-from oprag.methods.answer import Citation, citation_of, markers_in
+from oprag.methods.citations import Citation, citation_of, cited_in
+from oprag.methods.quotes import is_quoted, normal
 from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text
 
 __all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
@@ -51,6 +54,7 @@ class Delta:
 
     Attributes:
         text: The text for the model: new chunks with their numbers, and pointers instead of the others.
+        content: The same in the form that was asked for: the text, or `search_result` blocks.
         numbers: The numbers of all chunks of the search, in the order of the text.
         new: The numbers of chunks with text shown in this result.
         repeated: The numbers of chunks whose text was shown before, or is only whitespace.
@@ -60,6 +64,7 @@ class Delta:
     """
 
     text: str
+    content: str | list[dict[str, Any]] = field(repr=False)
     numbers: tuple[int, ...]
     new: tuple[int, ...]
     repeated: tuple[int, ...]
@@ -72,12 +77,21 @@ class Cited(NamedTuple):
     """The citations in an answer.
 
     Attributes:
-        citations: One for each number in each marker, with its passage, source and span.
-        unknown: Numbers in markers that no text for the model contained.
+        text: The text of the answer.
+        citations: One for each number in each marker, and for each citation that the provider of the model attached;
+            with passage, source and span.
+        unknown: What is cited without having been shown to the model: the numbers in markers, and the titles (or
+            sources) in citations of the provider.
     """
 
+    text: str
     citations: tuple[Citation, ...]
-    unknown: tuple[int, ...]
+    unknown: tuple[int | str, ...]
+
+    @property
+    def misquoted(self) -> tuple[Citation, ...]:
+        """The citations whose quote is not in the passage."""
+        return tuple(citation for citation in self.citations if citation.misquoted)
 
 
 class WorkingContext:
@@ -177,7 +191,9 @@ class WorkingContext:
         searches = f"{len(self.searches):,} search{'' if len(self.searches) == 1 else 'es'}"
         return f"WorkingContext({counted(len(self), 'chunk')} of {searches})"
 
-    def add(self, chunks: Iterable[Chunk] | Context, *, search: str | None = None, note: str = "") -> Delta:
+    def add(
+        self, chunks: Iterable[Chunk] | Context, *, search: str | None = None, note: str = "", content: Form = "text"
+    ) -> Delta:
         """Gather the chunks that a search found. If an error is raised, nothing is gathered.
 
         Args:
@@ -185,6 +201,9 @@ class WorkingContext:
             search: A name for the search, such as the id of the tool message; a number by default.
             note: A line for the model after the passages, such as the number of unread chunks. It is part of the text
                 in every layout.
+            content: The form of the result, here and in every layout: "text", or "search_result" for a list of
+                `search_result` content blocks, by which Claude cites: one for each passage. Tokens are those of the
+                text.
 
         Returns:
             The text for the model, and the numbers of the chunks.
@@ -198,6 +217,7 @@ class WorkingContext:
         """
         check_text("search", search, optional=True)
         check_text("note", note)
+        check_choice("content", content, get_args(Form))
         if search in self._memory.searches:
             raise OptionError(f"the search {describe(search)} was already added; use a different name", search)
         options = self._options
@@ -218,6 +238,7 @@ class WorkingContext:
         heads = partial(memory.head, options)
         result = write_result(found, heads, memory.visible, options, room=self._room(self.tokens), note=note)
         memory.visible.show(found, result.shown, result.within)
+        shaped = _shaped(result, memory, blocks=content == "search_result")
         memory.add(
             Search(
                 self._next_name() if search is None else search,
@@ -229,15 +250,17 @@ class WorkingContext:
                 result.within,
                 list(result.over_budget),
                 result.tokens,
-                _checksum(result.text),
+                _checksum(fingerprint(shaped)),
                 note,
+                content == "search_result",
             )
         )
         self._memory = memory
         shown = {*result.shown, *result.over_budget}
         repeated = tuple(number for number in ranks if number not in shown)
         over_budget = tuple(number for number in ranks if number in result.over_budget)
-        return Delta(result.text, tuple(ranks), tuple(result.shown), repeated, over_budget, numbers, result.tokens)
+        new = tuple(result.shown)
+        return Delta(result.text, shaped, tuple(ranks), new, repeated, over_budget, numbers, result.tokens)
 
     def forget(self, searches: Iterable[str]) -> None:
         """Mark the text of these searches as no longer visible to the model, for example after messages were removed.
@@ -252,15 +275,16 @@ class WorkingContext:
             self._memory = memory.copy()
             self._memory.forget(names)
 
-    def is_text_of(self, search: str, text: str) -> bool:
-        """Whether this is the unchanged text that `add` returned for a search.
+    def is_result_of(self, search: str, content: Any) -> bool:
+        """Whether this is the unchanged content that `add` returned for a search.
 
         Args:
             search: The name of the search.
-            text: The text, such as the content of a tool message.
+            content: The text or blocks, such as the content of a tool message.
         """
         added = self._memory.searches.get(search)
-        return added is not None and added.checksum == _checksum(text)
+        is_content = isinstance(content, str | list)
+        return added is not None and is_content and added.checksum == _checksum(fingerprint(content))
 
     def layout(
         self,
@@ -269,8 +293,8 @@ class WorkingContext:
         *,
         compact_above: int = 0,
         changed: Iterable[str] = (),
-    ) -> list[str]:
-        """The texts of search results for the next prompt.
+    ) -> list[Any]:
+        """The texts of search results for the next prompt, or their blocks.
 
         Args:
             searches: The searches whose results the prompt contains, in order; by default all that are not forgotten.
@@ -283,8 +307,8 @@ class WorkingContext:
                 are not shown again.
 
         Returns:
-            One text for each search; do not use the texts of `changed` in the prompt. With "delta", the text of a
-            search does not depend on later searches.
+            One text for each search, or a list of blocks if it was added with `content="search_result"`; do not use
+            those of `changed` in the prompt. With "delta", the text of a search does not depend on later searches.
 
         Raises:
             OptionError: `layout` or `compact_above` is invalid, or a search is unknown.
@@ -351,32 +375,41 @@ class WorkingContext:
         self._memory = memory
         return numbers
 
-    def cited(self, answer: str) -> Cited:
-        """Find the passages that the markers in an answer, such as [1], [2, 5] or [3-6], refer to.
+    def cited(self, answer: Any) -> Cited:
+        """Find the passages that an answer cites, and the quotes that they do not contain.
+
+        It cites by markers, such as [1], [2, 5] or [3-6]; and by the citations that a provider attached because it was
+        given `search_result` blocks.
 
         Args:
-            answer: The text of the answer.
-
-        Returns:
-            The citations, and the numbers that no text for the model contained.
+            answer: The text of the answer; or its message, which also has the citations of the provider: that of
+                LangChain, LlamaIndex or Anthropic's client.
 
         Raises:
-            OptionError: `answer` is not a string.
+            OptionError: `answer` is neither a text nor a message.
         """
-        check_text("answer", answer)
-        citations: list[Citation] = []
-        unknown: dict[int, None] = {}
-        markers = list(markers_in(answer))
+        text, attached = read_answer(answer)
         shown = {number for search in self._memory.searches.values() for number in search.shown}
-        if any(1 <= number <= len(self) and number not in shown for _, numbers in markers for number in numbers):
-            shown.update(write_combined(self._memory, self._options, range(1, len(self) + 1)).shown)
-        for marker, numbers in markers:
-            for number in numbers:
-                if number in shown:
-                    citations.append(citation_of(number, marker, passage_of(self.chunk(number))))
-                else:
-                    unknown[number] = None
-        return Cited(tuple(citations), tuple(unknown))
+
+        @cache
+        def everything() -> frozenset[int]:
+            return frozenset(write_combined(self._memory, self._options, range(1, len(self) + 1)).shown)
+
+        def passage_shown(number: int) -> Passage | None:
+            is_shown = 1 <= number <= len(self) and (number in shown or number in everything())
+            return passage_of(self.chunk(number)) if is_shown else None
+
+        citations, numbers = cited_in(text, passage_shown)
+        unknown: list[int | str] = [*numbers]
+        for one in attached:
+            passage = passage_shown(one.number)
+            if passage is None or one.source != source_name(passage.source):
+                unknown.append(one.title or one.source or "")
+                continue
+            misquoted = one.text is not None and not is_quoted(one.text, normal(passage.text))
+            citations.append(citation_of(one.number, one.start, one.end, passage, one.text, misquoted=misquoted))
+        citations.sort(key=lambda citation: citation.start)
+        return Cited(text, tuple(citations), tuple(dict.fromkeys(unknown)))
 
     def chunk(self, number: int) -> Chunk:
         """The chunk with this number: its text, best rank, source, span and ids, and metadata about its place.
@@ -438,20 +471,20 @@ class WorkingContext:
         budget = self._options.token_budget
         return None if budget is None else max(0, budget - used)
 
-    def _deltas(self, names: Iterable[str]) -> list[str]:
+    def _deltas(self, names: Iterable[str]) -> list[Any]:
         """The results with only their new text."""
         memory, visible, tokens = self._memory, VisibleText(), 0
-        texts: list[str] = []
+        texts: list[Any] = []
         for search in map(memory.searches.__getitem__, names):
             found = memory.found(search.found)
             heads = partial(memory.head, self._options)
             result = write_result(found, heads, visible, self._options, room=self._room(tokens), note=search.note)
             visible.show(found, result.shown, result.within)
             tokens += result.tokens
-            texts.append(result.text)
+            texts.append(_shaped(result, memory, blocks=search.blocks))
         return texts
 
-    def _compact(self, names: Sequence[str], changed: frozenset[str]) -> list[str]:
+    def _compact(self, names: Sequence[str], changed: frozenset[str]) -> list[Any]:
         """Pointers for all results except the last unchanged one, which contains all chunks of unchanged results."""
         searches = [self._memory.searches[name] for name in names]
         unchanged = [search for search in searches if search.name not in changed]
@@ -461,16 +494,19 @@ class WorkingContext:
         found = {number for search in unchanged for number, _ in search.found} - hidden
         written = write_combined(self._memory, self._options, found, unchanged[-1].note)
         shown_by = dict(zip(written.shown, written.shown, strict=True)) | dict(written.within)
-        texts: list[str] = []
+        texts: list[Any] = []
         for search in searches:
             seen = [number for number, _ in search.found if number in hidden]
             labels = dict.fromkeys(shown_by[number] for number, _ in search.found if number in shown_by)
             if search is unchanged[-1] and (found or not seen):
-                texts.append(written.text)
-            elif labels or seen:
-                texts.append(joined(pointer(labels, _COMPACTED) if labels else pointer(seen), search.note))
+                texts.append(_shaped(written, self._memory, blocks=search.blocks))
+                continue
+            if labels or seen:
+                line = pointer(labels, _COMPACTED) if labels else pointer(seen)
             else:
-                texts.append(joined(omitted(len(search.found)) if search.found else NOTHING, search.note))
+                line = omitted(len(search.found)) if search.found else NOTHING
+            lines = Written("", [], [], []).with_lines(line, search.note)
+            texts.append(_shaped(lines, self._memory, blocks=search.blocks))
         return texts
 
 
@@ -484,6 +520,14 @@ def check_layout(layout: Any, compact_above: Any) -> None:
             "remove compact_above",
             compact_above,
         )
+
+
+def _shaped(written: Written, memory: Memory, *, blocks: bool) -> str | list[dict[str, Any]]:
+    """A result in the form of its search."""
+    if not blocks:
+        return written.text
+    sources = {part.number: memory.chunks[part.number - 1].source for part in written.parts if part.number}
+    return numbered_blocks(written.parts, sources)
 
 
 def _checksum(text: str) -> int:

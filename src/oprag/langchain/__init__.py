@@ -17,6 +17,7 @@ from oprag.lazy import loader
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
     from oprag.langchain.check import check_positions
+    from oprag.langchain.cited_messages import cited_message
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
     from oprag.langchain.local_embeddings import LocalEmbeddings
@@ -37,6 +38,7 @@ __all__ = [
     "as_embedder",
     "check_positions",
     "chunks_of",
+    "cited_message",
     "create_reading_tools",
     "create_search_tool",
     "gather_search_results",
@@ -57,6 +59,7 @@ __getattr__ = loader(
         "WorkingContextState": "oprag.langchain.middleware",
         "as_embedder": "oprag.langchain.embedder",
         "check_positions": "oprag.langchain.check",
+        "cited_message": "oprag.langchain.cited_messages",
         "create_reading_tools": "oprag.langchain.reading_tools",
         "create_search_tool": "oprag.langchain.search_tool",
         "gather_search_results": "oprag.langchain.search_results",

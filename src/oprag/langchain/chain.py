@@ -91,6 +91,8 @@ class OrderPreservingChain(
         documents_key: The key of the documents; None leaves them out.
         citations_key: The key of the citations with `cite=True`: a list of `Citation.to_dict()`, which is the last
             piece of a stream; None leaves them out.
+        message_key: The key of the answer as a message with `cite=True`, whose text has the citations as LangChain's
+            `Citation` annotations, as in `cited_message`; in the last piece of a stream. None leaves it out.
         method: The method: stuff, map_reduce, refine, map_rerank, step_down, reciprocal, long_context, self_route, or
             a registered one.
         annotate: Return copies of the documents with rank, score, position and span under the metadata key "oprag".
@@ -135,6 +137,10 @@ class OrderPreservingChain(
         default="citations", description="Output key of the citations if cite=True; None leaves them out."
     )
 
+    message_key: SkipValidation[str | None] = Field(
+        default="message", description="Output key of the answer as a cited message if cite=True; None leaves it out."
+    )
+
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if not isinstance(self.llm, Runnable):
@@ -144,6 +150,7 @@ class OrderPreservingChain(
         check_text("output_key", self.output_key)
         check_text("documents_key", self.documents_key, optional=True)
         check_text("citations_key", self.citations_key, optional=True)
+        check_text("message_key", self.message_key, optional=True)
         if not self.input_key or self.input_key in _RESERVED:
             raise OptionError(
                 f"input_key cannot be {self.input_key!r}, which is empty or has another meaning; use a different name",
@@ -151,7 +158,9 @@ class OrderPreservingChain(
             )
         keys = (self.input_key, *self.output_keys)
         if len(set(keys)) < len(keys):
-            raise OptionError("input_key, output_key, documents_key and citations_key must differ", self.output_key)
+            raise OptionError(
+                "input_key, output_key, documents_key, citations_key and message_key must differ", self.output_key
+            )
         self._check_method(self._options)
         _ = self._cache  # rejects two different caches
         return self
@@ -253,7 +262,7 @@ class OrderPreservingChain(
     @property
     def output_keys(self) -> list[str]:
         """The keys of the output that are not in the input."""
-        keys = (self.output_key, self.documents_key, self._used_citations_key)
+        keys = (self.output_key, self.documents_key, *self._cited_keys)
         return [key for key in keys if key is not None]
 
     @property
@@ -507,7 +516,7 @@ class OrderPreservingChain(
     ) -> Steps[dict[str, Any]]:
         """Answer a question, emit the output in pieces, and return the whole output."""
         inputs = self._checked_inputs(given)
-        output = ChainOutput(inputs, self._retriever, self.output_key, self.documents_key, self._used_citations_key)
+        output = ChainOutput(inputs, self._retriever, self.output_key, self.documents_key, *self._cited_keys)
         yield Emit(output.inputs())
         task, backend, limit = self._question(inputs, config, self._options)
         answer = yield from emitting(output.piece, drive(task, backend, limit, streaming=streaming))
@@ -565,8 +574,8 @@ class OrderPreservingChain(
         return self._retriever.model_copy(update={"vector_cache": self._cache})
 
     @property
-    def _used_citations_key(self) -> str | None:
-        return self.citations_key if self.cite else None
+    def _cited_keys(self) -> tuple[str | None, str | None]:
+        return (self.citations_key, self.message_key) if self.cite else (None, None)
 
     def _checked_inputs(self, given: Any) -> dict[str, Any]:
         """Validate the input of the chain, and return it as a mapping; a plain string is the question."""

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables.utils import AddableDict
 
+from oprag.langchain.cited_messages import cited_message
 from oprag.langchain.documents import documents_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.answer import Answer
@@ -47,13 +48,14 @@ class ChainOutput:
     output_key: str
     documents_key: str | None
     citations_key: str | None
+    message_key: str | None
     documents: list[Document] = field(default_factory=list)
     searched: bool = False
     streamed: bool = False
 
     def inputs(self) -> AddableDict:
         """The first piece: the input, without keys that later pieces replace."""
-        replaced = (self.output_key, self.documents_key, self.citations_key)
+        replaced = (self.output_key, self.documents_key, self.citations_key, self.message_key)
         return AddableDict({key: value for key, value in self.given.items() if key not in replaced})
 
     def piece(self, shown: Shown) -> AddableDict | None:
@@ -82,9 +84,12 @@ class ChainOutput:
         return output | {self.output_key: _value(answer)} | self._cited(answer)
 
     def _cited(self, answer: Answer) -> dict[str, Any]:
-        if self.citations_key is None:
-            return {}
-        return {self.citations_key: [citation.to_dict() for citation in answer.citations]}
+        cited: dict[str, Any] = {}
+        if self.citations_key is not None:
+            cited[self.citations_key] = [citation.to_dict() for citation in answer.citations]
+        if self.message_key is not None:
+            cited[self.message_key] = cited_message(answer)
+        return cited
 
     def _new(self, documents: list[Document]) -> list[Document]:
         """The documents that are not in earlier contexts; variants of a question retrieve many documents again."""

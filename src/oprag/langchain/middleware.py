@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Annotated, Any, NotRequired
 
+from langchain_core.messages import AIMessage
+
 from oprag.agents.working_context import Layout, WorkingContext, check_layout
 from oprag.errors import MissingExtraError, OptionError, RetrievalWarning
+from oprag.langchain.cited_messages import annotated, without_annotations
 from oprag.langchain.search_results import (
     STATE_KEY,
     as_tool_names,
@@ -16,7 +19,7 @@ from oprag.langchain.search_results import (
     working_context_of,
 )
 from oprag.langchain.source_files import FileUpdate, SourceFiles
-from oprag.options import ContextOptions, check_names
+from oprag.options import ContextOptions, check_bool, check_names
 from oprag.warn import warn
 
 try:
@@ -77,6 +80,9 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         files: For an agent of `create_deep_agent`: True writes one file for each source to the files of the agent, with
             the passages that were found in the order of the source; the messages of search results then contain the
             paths and what is new. An agent with a `backend` needs the same backend here.
+        cite: Whether the text of the agent's answer gets LangChain's `Citation` annotations for its markers, such as
+            [1], as in `cited_message`, and those of the provider what is known of their passages. All of this is
+            removed before each call of the model.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 
     Raises:
@@ -101,11 +107,12 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         compact_above: int = 0,
         search_tools: Iterable[str] | None = None,
         files: Any = False,
+        cite: bool = False,
         **changes: Any,
     ) -> None:
         super().__init__()
         check_layout(layout, compact_above)
-        ours = ("layout", "compact_above", "search_tools", "files")
+        ours = ("layout", "compact_above", "search_tools", "files", "cite")
         check_names(changes, [*(field.name for field in fields(ContextOptions)), *ours])
         # Validates the options as the working context will.
         self._options = WorkingContext(options, **changes).options
@@ -116,6 +123,8 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         of_messages = {"layout": layout != "delta", "token_budget": self._options.token_budget is not None}
         if self._files and (name := next((name for name, given in of_messages.items() if given), None)):
             raise OptionError(f"{name} concerns the text of messages, which is in files with files=; remove one", files)
+        check_bool("cite", cite)
+        self._cite = cite
 
     def before_model(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
         """Gather the new search results, in the order of the tool calls."""
@@ -168,12 +177,23 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
         files = self._files.update(state, runtime, working, gathered)
         return {**update, **files.state, "messages": files.messages}, files
 
+    def after_agent(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002
+        """Annotate the answer with its citations."""
+        answer = state["messages"][-1] if state["messages"] else None
+        if not self._cite or not isinstance(answer, AIMessage) or answer.tool_calls:
+            return None
+        citations = working_context_of(state, self._options).cited(answer).citations
+        return {"messages": [annotated(answer, citations)]} if citations else None
+
+    async def aafter_agent(self, state: WorkingContextState, runtime: Any) -> dict[str, Any] | None:
+        """Async version of `after_agent`."""
+        return self.after_agent(state, runtime)
+
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self._warn_about_tools(request.tools)
-        state: Any = request.state
-        if state.get(STATE_KEY) is None or self._files:
-            return request
-        working = working_context_of(state, self._options)
+        if self._files:
+            return request.override(messages=[*map(without_annotations, request.messages)])
+        working = working_context_of(request.state, self._options)
         messages = lay_out_messages(request.messages, working, layout=self._layout, compact_above=self._compact_above)
         return request.override(messages=messages)
 

@@ -9,15 +9,17 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 
+from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
 from oprag.agents.working_context import Delta, Layout, WorkingContext, check_layout
 from oprag.chunk import Chunk, changed
 from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
+from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
 from oprag.markers import without_markers
 from oprag.masking import describe
-from oprag.methods.answer import markers_in
+from oprag.methods.citations import markers_in
 from oprag.options import ContextOptions
 from oprag.ranked_list import RankedList
 from oprag.warn import warn
@@ -76,7 +78,8 @@ def gather_search_results(
     A search result is a tool message with a list of documents, whose text contains the texts of these documents: in its
     artifact (LangChain's documents, LlamaIndex's nodes, or the `structured_content` of an MCP tool), or as JSON in its
     text. Its text is replaced with the texts of the documents, with their sources and pages; any other text of the tool
-    is dropped. Other messages are not changed, such as results that a middleware redacted. The documents of a long
+    is dropped. If its content has `search_result` blocks, it is replaced with such blocks, one for each passage. Other
+    messages are not changed, such as results that a middleware redacted. The documents of a long
     result that Deep Agents moved to a file are gathered, too, but its message stays as it is. A result that looks like
     one of a search, but cannot be read, causes a warning.
 
@@ -188,7 +191,8 @@ def lay_out_messages(
 
     Call it last, after messages were trimmed, cleared or redacted. A pointer to the text of a message that was removed,
     or cleared by `ContextEditingMiddleware`, is replaced with the text. A message that was changed in any other way
-    stays as it is, and its chunks are not shown again.
+    stays as it is, and its chunks are not shown again. The annotations of `cited_message` are removed, since providers
+    accept only their own.
 
     Args:
         messages: The messages of the prompt.
@@ -199,7 +203,8 @@ def lay_out_messages(
             total.
 
     Returns:
-        The messages; those that are not search results of `working`, or that were changed, are the same objects.
+        The messages; those without annotations that are not search results of `working`, or that were changed, are the
+        same objects.
 
     Raises:
         OptionError: `layout` or `compact_above` is invalid.
@@ -213,14 +218,14 @@ def lay_out_messages(
         for place, message in enumerate(messages)
         if isinstance(message, ToolMessage) and _name(message) in known and not _is_cleared(message)
     }
-    laid_out: list[Any] = list(messages)
+    laid_out: list[Any] = [without_annotations(message) for message in messages]
     changed = {name for name, place in places.items() if not _is_unchanged(laid_out[place], working)}
     if not places or (layout == "delta" and [*places] == [*working.searches]):
         return laid_out
-    texts = working.layout([*places], layout, compact_above=compact_above, changed=changed)
-    for (name, place), text in zip(places.items(), texts, strict=True):
-        if name not in changed and text != laid_out[place].content:
-            laid_out[place] = laid_out[place].model_copy(update={"content": text})
+    contents = working.layout([*places], layout, compact_above=compact_above, changed=changed)
+    for (name, place), content in zip(places.items(), contents, strict=True):
+        if name not in changed and content != laid_out[place].content:
+            laid_out[place] = laid_out[place].model_copy(update={"content": content})
     return laid_out
 
 
@@ -282,14 +287,14 @@ def _found_by(message: ToolMessage, before: Sequence[ToolMessage], tools: frozen
 
 def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Sequence[Document]) -> bool:
     """Whether the message, together with the messages that it points to, contains the texts of the documents."""
-    content = str(message.text)
+    content = text_in(message.content)
     texts = [document.page_content.strip() for document in documents]
     if all(any(form in content for form in text_forms(text)) for text in texts):
         return True
     if not all(map(_has_number, documents)):
         return False
     # The message was gathered before, but the state is missing: it contains pointers, and parts of some texts.
-    shown = "\n".join([content, *(str(earlier.text) for earlier in before)])
+    shown = "\n".join([content, *(text_in(earlier.content) for earlier in before)])
     return all(_has_parts(shown, without_markers(text)) for text in texts)
 
 
@@ -312,11 +317,12 @@ def _has_parts(shown: str, text: str) -> bool:
 
 
 def _is_not_text(block: Any) -> bool:
-    return not isinstance(block, str) and (not isinstance(block, Mapping) or block.get("type") != "text")
+    is_text = isinstance(block, str) or (isinstance(block, Mapping) and block.get("type") == "text")
+    return not is_text and not is_block(block)
 
 
 def _is_unchanged(message: ToolMessage, working: WorkingContext) -> bool:
-    return isinstance(message.content, str) and working.is_text_of(_name(message), message.content)
+    return working.is_result_of(_name(message), message.content)
 
 
 def _is_cleared(message: ToolMessage) -> bool:
@@ -339,11 +345,13 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
                 for chunk, own in zip(chunks, artifact.chunks, strict=True)
             ]
     known = len(working)
-    delta = working.add(chunks, search=_name(message), note=note)
+    # The tool decides the form, as the model must be one that knows it.
+    form: Form = "search_result" if has_blocks(message.content) else "text"
+    delta = working.add(chunks, search=_name(message), note=note, content=form)
     numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
     update: dict[str, Any] = {"artifact": numbered}
     if shown and not is_saved_elsewhere(message):
-        update["content"] = delta.text
+        update["content"] = delta.content
     else:
         # The model does not see the text; it would be long.
         working.forget([_name(message)])

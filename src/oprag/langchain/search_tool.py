@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
@@ -12,11 +12,21 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStore
 
-from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, refuse_options, schema_of
+from oprag.agents.search_result_blocks import Form, plain_blocks
+from oprag.agents.tools import (
+    DEFAULT_K,
+    NOTHING,
+    SEARCH,
+    SEARCH_DESCRIPTIONS,
+    check_tool_name,
+    refuse_options,
+    schema_of,
+)
 from oprag.context import Context
 from oprag.errors import BudgetError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import SearchArtifact
+from oprag.options import check_choice
 
 __all__ = ["blocks", "create_search_tool", "tool_retriever"]
 
@@ -28,7 +38,8 @@ def create_search_tool(
     retriever: RetrieverLike | VectorStore | None = None,
     *,
     name: str = SEARCH.name,
-    description: str = SEARCH.description,
+    description: str | None = None,
+    content: Form = "text",
     **options: Any,
 ) -> StructuredTool:
     """Create a search tool for an agent that returns documents in the order of their source.
@@ -38,14 +49,17 @@ def create_search_tool(
     Args:
         retriever: Any retriever or vector store, or an `OrderPreservingRetriever`; for a store, `vectorstore=` as well.
         name: The name of the tool.
-        description: The description of the tool for the model.
+        description: The description of the tool for the model; by default one for the form of its results.
+        content: The form of a result: "text", or "search_result" for `search_result` content blocks, one for each
+            passage, by which Claude cites (API, Bedrock and Vertex AI; other models reject them).
         **options: Options of `OrderPreservingRetriever`. For a vector store, `k` is 16 by default.
 
     Returns:
         The tool. Its artifact is the list of documents, with their ranks under the metadata key "oprag".
 
     Raises:
-        OptionError: `retriever` is an `OrderPreservingRetriever` and options are given, or `name` is invalid.
+        OptionError: `retriever` is an `OrderPreservingRetriever` and options are given, or `name` or `content` is
+            invalid.
         ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor a vector store
             (pydantic's error, which is a ValueError).
 
@@ -63,22 +77,25 @@ def create_search_tool(
         It ends.
     """
     check_tool_name("name", name)
+    check_choice("content", content, get_args(Form))
+    description = SEARCH_DESCRIPTIONS[content] if description is None else description
     searched = tool_retriever(retriever, options)._for_many_searches()  # noqa: SLF001
 
     # Retrievers may be configured by the config of the run; the callbacks make them child runs of the tool.
     def search(
         query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
-    ) -> tuple[str, list[Document]]:
+    ) -> tuple[Any, list[Document]]:
         try:
-            return _result(searched.get_context(query, config=patch_config(config, callbacks=callbacks)))
+            return _result(searched.get_context(query, config=patch_config(config, callbacks=callbacks)), content)
         except _SHOWN_TO_MODEL as error:
             raise ToolException(str(error)) from error
 
     async def asearch(
         query: str, config: RunnableConfig, callbacks: BaseCallbackManager | None = None
-    ) -> tuple[str, list[Document]]:
+    ) -> tuple[Any, list[Document]]:
         try:
-            return _result(await searched.aget_context(query, config=patch_config(config, callbacks=callbacks)))
+            found = await searched.aget_context(query, config=patch_config(config, callbacks=callbacks))
+            return _result(found, content)
         except _SHOWN_TO_MODEL as error:
             raise ToolException(str(error)) from error
 
@@ -109,5 +126,6 @@ def blocks(searched: OrderPreservingRetriever) -> bool:  # noqa: ARG001 - LangCh
     return False
 
 
-def _result(context: Context) -> tuple[str, list[Document]]:
-    return context.text or NOTHING, SearchArtifact(context.kept)
+def _result(context: Context, form: Form) -> tuple[Any, list[Document]]:
+    content = plain_blocks(context.passages) if form == "search_result" else context.text
+    return content or NOTHING, SearchArtifact(context.kept)

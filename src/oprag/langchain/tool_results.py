@@ -10,6 +10,8 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 
+from oprag.agents.search_result_blocks import has_blocks
+
 __all__ = ["IN_FILES", "documents_in", "is_saved_elsewhere", "text_forms", "unreadable_form"]
 
 IN_FILES = "read them in the files below, and cite them by their numbers."
@@ -55,6 +57,8 @@ def unreadable_form(message: ToolMessage) -> str | None:
     artifact, text = message.artifact, str(message.text).strip()
     if isinstance(artifact, list | tuple) and artifact and any(map(_looks_like_text, artifact)):
         return f"a list of {type(artifact[0]).__name__} that are not documents"
+    if artifact is None and has_blocks(message.content):
+        return "search_result blocks without documents"
     lines = text.splitlines()
     if lines and message.name not in _FILE_TOOLS and all(map(_PATH.fullmatch, lines)):
         return "paths of files"

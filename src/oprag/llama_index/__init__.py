@@ -17,6 +17,7 @@ from oprag.llama_index.stamp_positions import StampPositions
 
 if TYPE_CHECKING:
     from oprag.llama_index.check import check_positions
+    from oprag.llama_index.cited_messages import cited_message
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
     from oprag.llama_index.local_embedding import LocalEmbedding
@@ -36,6 +37,7 @@ __all__ = [
     "as_embedder",
     "check_positions",
     "chunks_of",
+    "cited_message",
     "create_reading_tools",
     "create_search_tool",
     "working_context_of",
@@ -51,6 +53,7 @@ __getattr__ = loader(
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
         "check_positions": "oprag.llama_index.check",
+        "cited_message": "oprag.llama_index.cited_messages",
         "create_reading_tools": "oprag.llama_index.reading_tools",
         "create_search_tool": "oprag.llama_index.search_tool",
         "working_context_of": "oprag.llama_index.search_results",

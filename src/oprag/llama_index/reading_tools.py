@@ -108,7 +108,7 @@ def _tool(tool: ReadingTool, name: str, sources: StoredSources, gathering: Conte
         text, numbers = reading.text, dict[int, int]()
         if reading.chunks and ctx is not None:
             delta: Delta = yield awaiting(
-                partial(gather_search_results, ctx, reading.chunks, gathering, f"{name}: {given}", reading.note)
+                partial(gather_search_results, ctx, reading.chunks, gathering, f"{name}: {given}", note=reading.note)
             )
             text, numbers = delta.text, dict(delta.ranks)
         nodes = [numbered(chunk, numbers.get(chunk.rank)) for chunk in reading.chunks]

@@ -8,14 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from llama_index.core.llms import ChatMessage, MessageRole, TextBlock
+from llama_index.core.llms import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemory, Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
+from oprag.agents.search_result_blocks import Form
 from oprag.agents.working_context import Delta, Layout, WorkingContext
 from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.errors import OptionError
+from oprag.llama_index.cited_messages import blocks_of, content_of
 from oprag.options import ContextOptions
 
 __all__ = ["STATE_KEY", "gather_search_results", "lay_out_messages", "working_context_of"]
@@ -83,7 +85,13 @@ _live: WeakKeyDictionary[Any, _Live] = WeakKeyDictionary()
 
 
 async def gather_search_results(
-    ctx: Any, found: Context | Sequence[Chunk], options: ContextOptions, query: str, note: str | None = None
+    ctx: Any,
+    found: Context | Sequence[Chunk],
+    options: ContextOptions,
+    query: str,
+    *,
+    note: str | None = None,
+    content: Form = "text",
 ) -> Delta:
     """Add the chunks that a search found to the working context in a context's store.
 
@@ -97,6 +105,7 @@ async def gather_search_results(
             tool that waits for a person, and the first result is then lost.
         note: For chunks that were read instead of searched: a line after their text in every layout. The token budget
             is then that of the last search.
+        content: The form of the result.
     """
     store = ctx.store
     loop = asyncio.get_running_loop()
@@ -116,7 +125,7 @@ async def gather_search_results(
         forgotten = await _unseen(store, working, known) if known else set()
         forgotten |= {name for name, earlier in arriving.items() if earlier == query}
         working.forget(forgotten)
-        delta = working.add(found, note=note or "")
+        delta = working.add(found, note=note or "", content=content)
         data = working.to_dict()
         if budget is not None:
             data[_BUDGET] = budget  # `WorkingContext.from_dict` ignores it
@@ -143,16 +152,16 @@ async def lay_out_messages(
     names: list[str] = []
     left = list(working.searches)
     for place, message in enumerate(messages):
-        if message.role == MessageRole.TOOL and (name := _search_of(message.content, left, working)) is not None:
+        if message.role == MessageRole.TOOL and (name := _search_of(content_of(message), left, working)) is not None:
             places.append(place)
             names.append(name)
             left.remove(name)
     laid_out = list(messages)
     if not names or (layout == "delta" and names == list(working.searches)):
         return laid_out
-    for place, text in zip(places, working.layout(names, layout, compact_above=compact_above), strict=True):
-        if text != messages[place].content:
-            laid_out[place] = messages[place].model_copy(update={"blocks": [TextBlock(text=text)]})
+    for place, content in zip(places, working.layout(names, layout, compact_above=compact_above), strict=True):
+        if (blocks := blocks_of(content)) != messages[place].blocks:
+            laid_out[place] = messages[place].model_copy(update={"blocks": blocks})
     return laid_out
 
 
@@ -175,14 +184,14 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
         return set()
     left = list(names)
     if messages:
-        _remove(left, working, (message.content for message in messages))
+        _remove(left, working, map(content_of, messages))
     else:
         # Only without a scratchpad: after a handoff from a ReActAgent to a FunctionAgent, its steps are still stored,
         # but no longer in the prompt.
         _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
         kept = await _messages_in(memory)
-        _remove(left, working, (message.content for message in kept if message.role == MessageRole.TOOL))
+        _remove(left, working, (content_of(message) for message in kept if message.role == MessageRole.TOOL))
         # A ReActAgent saves all its steps as one text.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
         if left and any("Observation: " in text for text in texts):
@@ -190,7 +199,7 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
             left = [
                 name
                 for name in left
-                if not (working.is_text_of(name, deltas[name]) and any(deltas[name] in text for text in texts))
+                if not (working.is_result_of(name, deltas[name]) and any(deltas[name] in text for text in texts))
             ]
     return set(left)
 
@@ -212,6 +221,6 @@ def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> 
             names.remove(name)
 
 
-def _search_of(text: Any, names: Collection[str], working: WorkingContext) -> str | None:
-    """The search with this text; usually the first one, since messages are in the order of their searches."""
-    return next((name for name in names if working.is_text_of(name, text)), None) if isinstance(text, str) else None
+def _search_of(content: Any, names: Collection[str], working: WorkingContext) -> str | None:
+    """The search with this result; usually the first one, since messages are in the order of their searches."""
+    return next((name for name in names if working.is_result_of(name, content)), None) if content else None

@@ -5,7 +5,7 @@
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.async_utils import asyncio_run
@@ -16,15 +16,26 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel
 
-from oprag.agents.tools import DEFAULT_K, NOTHING, SEARCH, check_tool_name, gathering_options, refuse_options, schema_of
+from oprag.agents.search_result_blocks import Form
+from oprag.agents.tools import (
+    DEFAULT_K,
+    NOTHING,
+    SEARCH,
+    SEARCH_DESCRIPTIONS,
+    check_tool_name,
+    gathering_options,
+    refuse_options,
+    schema_of,
+)
 from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.context_report import METADATA_KEY
+from oprag.llama_index.cited_messages import blocks_of
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
 from oprag.option_fields import OPTIONS
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, check_choice
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.llama_index_nodes import with_metadata
 
@@ -61,7 +72,8 @@ def create_search_tool(
     retriever: BaseRetriever | BaseIndex[Any],
     *,
     name: str = SEARCH.name,
-    description: str = SEARCH.description,
+    description: str | None = None,
+    content: Form = "text",
     **options: Any,
 ) -> SearchTool:
     """Create a search tool for an agent that shows each passage once, numbered, in source order.
@@ -84,7 +96,9 @@ def create_search_tool(
     Args:
         retriever: Any retriever or index, or an `OrderPreservingRetriever`.
         name: The name of the tool.
-        description: The description of the tool for the model.
+        description: The description of the tool for the model; by default one for the form of its results.
+        content: The form of a result: "text", or "search_result" for a `CitableBlock` for each passage, by which Claude
+            cites (`llama-index-llms-anthropic`, with a `FunctionAgent`; other models reject them).
         **options: Options of `OrderPreservingRetriever`. For an index, `k` is 16 by default; a retriever has its own
             limit. `token_budget`, `count_tokens`, `header`, `stitch` and options for the order are those of the working
             context: the budget limits all text that is shown in a conversation.
@@ -94,7 +108,8 @@ def create_search_tool(
         position under the metadata key "oprag", which is neither embedded nor shown to the model.
 
     Raises:
-        OptionError: `retriever` is an `OrderPreservingRetriever` and search options are given, or `name` is invalid.
+        OptionError: `retriever` is an `OrderPreservingRetriever` and search options are given, or `name` or `content`
+            is invalid.
         ValidationError: An option is unknown or invalid, or `retriever` is neither a retriever nor an index (pydantic's
             error, which is a ValueError).
 
@@ -106,6 +121,8 @@ def create_search_tool(
         >>> (await working_context_of(ctx)).cited(str(answer))  # doctest: +SKIP
     """
     check_tool_name("name", name)
+    check_choice("content", content, get_args(Form))
+    description = SEARCH_DESCRIPTIONS[content] if description is None else description
     searched, gathering = searched_with(retriever, options)
     searched = searched._for_many_searches()  # noqa: SLF001
 
@@ -113,7 +130,7 @@ def create_search_tool(
 
     def gather(found: Context) -> Delta:
         with lock:
-            return own.add(found)
+            return own.add(found, content=content)
 
     def search(query: str, *, ctx: WorkflowContext | None) -> Steps[ToolOutput]:
         found = yield Step(
@@ -123,10 +140,11 @@ def create_search_tool(
         if found.kept and ctx is None:
             delta = yield Step(partial(gather, found))
         elif found.kept:
-            delta = yield awaiting(partial(gather_search_results, ctx, found, gathering, f"{name}: {query}"))
+            gathered = partial(gather_search_results, ctx, found, gathering, f"{name}: {query}", content=content)
+            delta = yield awaiting(gathered)
         return ToolOutput(
             tool_name=name,
-            content=delta.text if delta else NOTHING,
+            blocks=blocks_of(delta.content if delta else NOTHING),
             raw_input={"args": (), "kwargs": {"query": query}},
             raw_output=[numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
         )

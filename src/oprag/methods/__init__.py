@@ -5,7 +5,8 @@ their results. `oprag.langchain` and `oprag.llama_index` drive it, sync and asyn
 method.
 """
 
-from oprag.methods.answer import Answer, Citation, PassageAnswer, Result, nothing_found
+from oprag.methods.answer import Answer, PassageAnswer, Result, nothing_found
+from oprag.methods.citations import Citation
 from oprag.methods.effects import Embed, Generate, ReadSources, Retrieve, Together
 from oprag.methods.method_answers import MethodAnswers
 from oprag.methods.model_calls import Call, Completion, Message, Prompt, Usage

@@ -2,159 +2,35 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from oprag.assembly.section import section_of
 from oprag.assembly.stitch import Passage
-from oprag.chunk import Span, counted, quoted
+from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.context_report import passage_to_dict
-from oprag.markers import MARKER, without_markers
 from oprag.masking import masked_error, shown, start_of
+from oprag.methods.citations import Citation, cited_in
 from oprag.methods.model_calls import Call, Usage
-from oprag.positions.readings import page_of
 from oprag.text_table import escaped, one_line, printable, shortened, table
 
 __all__ = [
     "Answer",
-    "Citation",
     "PassageAnswer",
     "Result",
     "Route",
-    "citation_of",
-    "citations_in",
-    "markers_in",
     "nothing_found",
-    "renumbered",
-    "without_markers",
 ]
 
-_RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-_MAX_RANGE_LENGTH = 100  # maximum number of numbers in a range
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
 # Limits of the HTML in notebooks.
 _CHARACTERS_IN_HTML = 4_000
 _NOTES_IN_HTML = 5
 _NAME_WIDTH = 80  # characters of a source name, page label or generated question
 _MAX_LINE_LENGTH = 4_000  # characters of a question or note
-
-
-class Citation(NamedTuple):
-    """A citation in an answer: one number of a marker such as [1] or [1, 3].
-
-    Attributes:
-        number: The number in the marker.
-        start: Start offset of the marker in the answer.
-        end: End offset of the marker (exclusive).
-        passage: The passage with this number in the prompt.
-        source: Source of the passage.
-        page: Page of the passage, as its printed label if available; None if unknown, or if the passage covers several
-            pages.
-        span: Character offsets of the passage in its source; None if unknown, or if they are relative to several pages.
-    """
-
-    number: int
-    start: int
-    end: int
-    passage: Passage
-    source: str | None
-    page: str | int | None
-    span: Span | None
-
-    @property
-    def section(self) -> str:
-        """Headings over the start of the passage, such as "Install > On Windows"; empty if unknown.
-
-        From metadata; with `{section}` in the header, else from the Markdown headings in the source.
-        """
-        return section_of(self.passage.chunks[0])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The citation as JSON-serializable values, including the text of the passage and the ids of its chunks."""
-        return {
-            "number": self.number,
-            "start": self.start,
-            "end": self.end,
-            "source": self.source,
-            "section": self.section,
-            "page": self.page,
-            "span": None if self.span is None else self.span._asdict(),
-            "text": self.passage.text,
-            "ids": [chunk.id for chunk in self.passage.chunks if chunk.id is not None],
-        }
-
-
-def citations_in(text: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """The citations in a text; [1] cites the first passage. Numbers without a passage are ignored."""
-    return tuple(
-        citation_of(number, marker, passages[number - 1])
-        for marker, numbers in markers_in(text)
-        for number in numbers
-        if 1 <= number <= len(passages)
-    )
-
-
-def renumbered(text: str, offset: int, passages: int) -> str:
-    """Add an offset to the numbers in markers, to combine texts that cite different passages.
-
-    In a marker with a number that cites no passage, the brackets become parentheses, since it could otherwise cite a
-    passage of another text.
-
-    Args:
-        text: The text.
-        offset: Number of passages before those of this text.
-        passages: Number of passages that the text can cite.
-    """
-
-    def renumber(marker: re.Match[str]) -> str:
-        numbers = _numbers(marker)
-        if not all(1 <= number <= passages for number in numbers):
-            return f"({marker[1]})"
-        return f"[{', '.join(str(number + offset) for number in numbers)}]"
-
-    return MARKER.sub(renumber, text)
-
-
-def _numbers(marker: re.Match[str]) -> list[int]:
-    """The numbers of a marker, with ranges expanded."""
-    numbers: list[int] = []
-    for first, last in _RANGE.findall(marker[1]):
-        start, end = int(first), int(last or first)
-        # A reversed or very long range is not expanded.
-        is_range = start <= end < start + _MAX_RANGE_LENGTH
-        numbers += range(start, end + 1) if is_range else [start, end]
-    return numbers
-
-
-def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:
-    """The markers in a text, each with its numbers."""
-    for marker in MARKER.finditer(text):
-        yield marker, _numbers(marker)
-
-
-def citation_of(number: int, marker: re.Match[str], passage: Passage) -> Citation:
-    """The citation of a passage by one number of a marker."""
-    pages = {page_of(chunk) for chunk in passage.chunks}
-    if pages == {None}:
-        pages = {span.page for span in passage.spans}
-    page = pages.pop() if len(pages) == 1 else None
-    return Citation(number, marker.start(), marker.end(), passage, passage.source, page, _cited_span(passage))
-
-
-def _cited_span(passage: Passage) -> Span | None:
-    spans = passage.spans
-    if not spans or any(span.page != spans[0].page for span in spans):
-        return None
-    if len(passage.chunks) == 1 and len(passage.text) > spans[0].end - spans[0].start:
-        # The text was replaced with a longer one, such as a sentence window.
-        return None
-    return Span(spans[0].start, spans[-1].end, spans[0].page)
-
 
 Route = Literal["rag", "long_context"]
 
@@ -289,7 +165,11 @@ class Answer:
 
         Without `cite=True`, passages are not numbered, and a [1] in the answer comes from the retrieved text.
         """
-        return citations_in(self.text, self.passages) if self.cited else ()
+        if not self.cited:
+            return ()
+        passages = dict(enumerate(self.passages, 1))
+        citations, _ = cited_in(self.text, passages.get)
+        return tuple(citations)
 
     def explain(self) -> str:
         """Plain-text report: calls, tokens, answers, citations, and the report of each context."""
@@ -378,7 +258,11 @@ def _report(answer: Answer) -> Iterator[str]:
         yield from ["", "answers (* = chosen)"]
         yield from table(["", "confidence", "cosine", "from", "answer"], _answer_rows(answer))
     if answer.citations:
-        yield from ["", "citations", *table(["marker", "source", "page", "characters"], _citation_rows(answer))]
+        yield from [
+            "",
+            "citations",
+            *table(["marker", "source", "page", "characters", "quote"], _citation_rows(answer)),
+        ]
     for number, context in enumerate(answer.contexts, 1):
         yield from ["", f"context {number} of {len(answer.contexts)}" if len(answer.contexts) > 1 else "context"]
         yield context.explain()
@@ -419,4 +303,5 @@ def _citation_rows(answer: Answer) -> Iterator[list[str]]:
             shown(citation.source or "(unknown)", _NAME_WIDTH),
             "-" if citation.page is None else shown(str(citation.page), _NAME_WIDTH),
             "-" if citation.span is None else f"{citation.span.start:,}–{citation.span.end:,}",
+            "-" if citation.quote is None else "not in the passage" if citation.misquoted else "found",
         ]

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from oprag.assembly.stitch import Passage
 from oprag.context import Context
-from oprag.methods.answer import PassageAnswer, Result, nothing_found, renumbered
+from oprag.methods.answer import PassageAnswer, Result, nothing_found
+from oprag.methods.citations import renumbered
 from oprag.methods.effects import Effect, Generate, Together
 from oprag.methods.model_calls import Prompt
 from oprag.methods.passages import combined

@@ -30,6 +30,7 @@ OPTIONS = {
             "output_key",
             "documents_key",
             "citations_key",
+            "message_key",
             "store_order",
         ),
     },

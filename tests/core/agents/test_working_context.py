@@ -132,8 +132,8 @@ def test_what_a_text_for_the_model_shows_can_be_cited():
         (1, "book", (0, 100, None)),
     ]
     assert cited.unknown == (9, 99, 0, 3)
-    with pytest.raises(OptionError, match="answer must be a string, got None"):
-        working.cited(None)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="answer must be a text or a message, got None"):
+        working.cited(None)
 
 
 def test_ranges_are_cited():

@@ -10,7 +10,7 @@ import pytest
 from oprag import Chunk, Context, RetrievalWarning, WorkingContext, build_context, neighbors_among
 from oprag.assembly.section import section_of
 from oprag.chunk import changed
-from oprag.methods.answer import citations_in
+from oprag.methods import Answer
 from oprag.warn import forget
 
 
@@ -124,7 +124,7 @@ def test_a_passage_has_the_section_of_its_first_chunk():
     assert [(chunk.text, dict(chunk.metadata)) for chunk in context.kept] == [
         (chunk.text, dict(chunk.metadata)) for chunk in placed
     ]
-    cited = citations_in("See [1].", context.passages)
+    cited = Answer("Who?", "See [1].", "stuff", (), (), passages=context.passages, cited=True).citations
     assert [citation.section for citation in cited] == ["One"]
     assert cited[0].to_dict()["section"] == "One"
 

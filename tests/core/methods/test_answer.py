@@ -73,7 +73,7 @@ def test_a_report():
     assert "(estimated)" in lines[2]
     assert "* 85 - voyage It sank [1]." in lines
     assert "- - voyage No." in lines
-    assert "[1] voyage - 0–17" in lines
+    assert "[1] voyage - 0–17 -" in lines
 
 
 def test_a_failed_call_in_the_report():

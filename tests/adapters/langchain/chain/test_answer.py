@@ -211,7 +211,7 @@ CITING = "He sailed [3], twice [1, 3]. [9]"
 async def test_the_output_says_what_is_cited(way: str, method: str):
     chain = chain_of(Model(reply=lambda prompt: CITING), method=method, cite=True)
     result = await run(chain, way, QUESTION)
-    assert list(result) == ["input", "context", "answer", "citations"]
+    assert list(result) == ["input", "context", "answer", "citations", "message"]
     cited = result["citations"]
     assert [one["number"] for one in cited] == [3, 1, 3]
     assert [CITING[one["start"] : one["end"]] for one in cited] == ["[3]", "[1, 3]", "[1, 3]"]
@@ -219,6 +219,12 @@ async def test_the_output_says_what_is_cited(way: str, method: str):
     assert [one["source"] for one in cited] == ["voyage.txt"] * 3
     assert json.loads(json.dumps(cited)) == cited
     assert cited == chain.answer(QUESTION).to_dict()["citations"]
+    (block,) = result["message"].content_blocks
+    assert block["text"] == result["message"].text == result["answer"] == CITING
+    assert [
+        (one["title"], one["start_index"], one["end_index"], one["cited_text"], one["extras"]["oprag"]["number"])
+        for one in block["annotations"]
+    ] == [(one["source"], one["start"], one["end"], one["text"], one["number"]) for one in cited]
     # A result can be the next input, as without citations.
     assert await run(chain, way, result) == result
 
@@ -229,13 +235,14 @@ async def test_citations_are_the_last_piece_of_a_stream(is_async: bool):
     pieces = [piece async for piece in chain.astream(QUESTION)] if is_async else list(chain.stream(QUESTION))
     assert [list(piece) for piece in pieces[:2]] == [["input"], ["context"]]
     assert {key for piece in pieces[2:-1] for key in piece} == {"answer"}
-    assert list(pieces[-1]) == ["citations"]
+    assert list(pieces[-1]) == ["citations", "message"]
     assert all(isinstance(piece, AddableDict) for piece in pieces)
 
 
 async def test_where_nothing_is_cited_the_list_is_empty_and_without_cite_there_is_none():
-    assert chain_of(Model(), cite=True).invoke(QUESTION)["citations"] == []
-    assert "citations" not in chain_of(Model(reply=lambda prompt: CITING)).invoke(QUESTION)
+    result = chain_of(Model(), cite=True).invoke(QUESTION)
+    assert (result["citations"], result["message"].content_blocks) == ([], [{"type": "text", "text": result["answer"]}])
+    assert list(chain_of(Model(reply=lambda prompt: CITING)).invoke(QUESTION)) == ["input", "context", "answer"]
     nothing = chain_of(Model(), retriever=Found(documents=[]), cite=True)
     assert nothing.invoke(QUESTION)["citations"] == []
     assert [piece for piece in nothing.stream(QUESTION) if "citations" in piece][-1]["citations"] == []
@@ -243,11 +250,13 @@ async def test_where_nothing_is_cited_the_list_is_empty_and_without_cite_there_i
 
 async def test_the_key_of_citations_can_be_another_one_or_none():
     model = Model(reply=lambda prompt: CITING)
-    renamed = chain_of(model, cite=True, citations_key="quotes")
-    assert renamed.output_keys == ["answer", "context", "quotes"]
-    assert [one["number"] for one in renamed.invoke(QUESTION)["quotes"]] == [3, 1, 3]
+    renamed = chain_of(model, cite=True, citations_key="quotes", message_key="reply")
+    assert renamed.output_keys == ["answer", "context", "quotes", "reply"]
+    result = renamed.invoke(QUESTION)
+    assert [one["number"] for one in result["quotes"]] == [3, 1, 3]
+    assert result["reply"].text == CITING
     assert "quotes" in renamed.get_output_jsonschema()["properties"]
-    without = chain_of(model, cite=True, citations_key=None)
+    without = chain_of(model, cite=True, citations_key=None, message_key=None)
     assert without.output_keys == ["answer", "context"]
     assert list(without.invoke({"input": QUESTION, "citations": "mine"})) == ["input", "citations", "context", "answer"]
     assert chain_of(model).output_keys == ["answer", "context"]
@@ -256,6 +265,16 @@ async def test_the_key_of_citations_can_be_another_one_or_none():
     assert chain_of(model, output_key="citations").invoke(QUESTION)["citations"] == CITING
     with pytest.raises(ValidationError, match="citations_key"):
         chain_of(model, citations_key=5)
+
+
+def test_a_quote_that_is_not_in_its_passage_is_reported():
+    reply = '"Part 2 of" [3]; "Part 5" [3]; "Part 1 of voyage.txt. Part 2" [2][3].'
+    result = chain_of(Model(reply=lambda prompt: reply), cite=True).invoke(QUESTION)
+    quotes = [(one["number"], one["quote"], one["misquoted"]) for one in result["citations"]]
+    assert quotes[:2] == [(3, "Part 2 of", False), (3, "Part 5", True)]
+    annotations = result["message"].content_blocks[0]["annotations"]
+    assert [one["cited_text"] for one in annotations[:2]] == ["Part 2 of", "Part 2 of voyage.txt."]
+    assert [one["extras"]["oprag"]["misquoted"] for one in annotations] == [misquoted for *_, misquoted in quotes]
 
 
 def test_citations_of_pages_and_in_a_chain_of_a_chain_type():
@@ -272,6 +291,8 @@ def test_citations_of_pages_and_in_a_chain_of_a_chain_type():
         "section": "",
         "page": 4,
         "span": {"start": 10, "end": 14, "page": 4},
+        "quote": None,
+        "misquoted": False,
         "text": "One.",
         "ids": ["a"],
     }

@@ -1,0 +1,506 @@
+"""Citations in the form of LangChain, and results in the form by which Claude cites.
+
+The shapes of Claude's answers are those of `langchain-anthropic`: a text without citations is a string; with citations,
+or with thinking, it is a list of blocks as in Anthropic's API, and `response_metadata` names the provider.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from oprag import Chunk, OptionError, RetrievalWarning, WorkingContext
+from oprag.agents.search_result_blocks import is_block
+from oprag.langchain import (
+    OrderPreservingMiddleware,
+    cited_message,
+    create_search_tool,
+    gather_search_results,
+    lay_out_messages,
+    working_context_of,
+)
+from tests.adapters.langchain.agents import (
+    ScriptedModel,
+    agent_of,
+    asked,
+    found,
+    has_whole_prefix,
+    plain,
+    search_tool,
+    thread,
+)
+from tests.adapters.scripted import both_sides
+
+ANSWER = 'It sank [1]. "Part 7 of" [2], "nothing" [1]; see [9].'
+
+
+def annotations_of(message: Any) -> list[Any]:
+    return [one for block in message.content_blocks for one in block.get("annotations", [])]
+
+
+def citing_agent(*turns: Any, **options: Any) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(turns=[["7 2"], *turns], counts_calls=True)
+    return agent_of(model, **{"middleware": [OrderPreservingMiddleware(cite=True)], **options}), model
+
+
+async def invoked(agent: Any, is_async: bool, *args: Any) -> Any:
+    return await agent.ainvoke(*args) if is_async else agent.invoke(*args)
+
+
+def working(text: str = "She left port.", **metadata: Any) -> WorkingContext:
+    one = WorkingContext()
+    one.add([Chunk(text, 0, metadata=metadata)])
+    return one
+
+
+# The form of a citation.
+
+
+def test_an_annotation_has_title_url_place_and_text():
+    source = "https://example.com/log"
+    one = working(source=source, start_index=5, page=3)
+    (annotation,) = annotations_of(cited_message(one.cited("So [1].")))
+    assert annotation == {
+        "type": "citation",
+        "title": source,
+        "url": source,
+        "start_index": 3,
+        "end_index": 6,
+        "cited_text": "She left port.",
+        "extras": {
+            "oprag": {
+                "number": 1,
+                "source": source,
+                "section": "",
+                "page": 3,
+                "span": {"start": 5, "end": 19, "page": 3},
+                "quote": None,
+                "misquoted": False,
+                "ids": [],
+            }
+        },
+    }
+
+
+def test_a_file_is_no_url_and_an_unknown_source_no_title():
+    (annotation,) = annotations_of(cited_message(working(source="log.txt").cited("[1]")))
+    assert (annotation["title"], "url" in annotation) == ("log.txt", False)
+    (annotation,) = annotations_of(cited_message(working().cited("[1]")))
+    assert "title" not in annotation
+
+
+def test_the_cited_text_is_the_quote_if_it_is_one():
+    message = cited_message(working(source="log").cited('"left port" [1], "stayed" [1]'))
+    assert [one["cited_text"] for one in annotations_of(message)] == ["left port", "She left port."]
+    assert [one["extras"]["oprag"]["misquoted"] for one in annotations_of(message)] == [False, True]
+
+
+@given(
+    st.lists(st.sampled_from(["[1]", "[2]", "[1, 2]", '"', "```", "é", "𝄞", "\n"]) | st.text(max_size=4)).map("".join)
+)
+def test_the_text_stays_and_each_annotation_is_at_its_marker(text):
+    cited = working(source="log").cited(text)
+    message = cited_message(cited)
+    assert message.text == text
+    markers = [text[one["start_index"] : one["end_index"]] for one in annotations_of(message)]
+    assert markers == [text[one.start : one.end] for one in cited.citations]
+    assert all("1" in marker for marker in markers)
+    assert json.loads(json.dumps(message.content)) == message.content
+    # For a model it is the text again.
+    (sent,) = lay_out_messages([message], WorkingContext())
+    assert (sent.content, sent.response_metadata) == (text, {})
+
+
+# The answer of an agent.
+
+
+@both_sides
+async def test_the_answer_of_an_agent_is_annotated(is_async: bool):
+    agent, _ = citing_agent(ANSWER)
+    result = await invoked(agent, is_async, asked())
+    answer = result["messages"][-1]
+    assert answer.text == ANSWER
+    assert [(one["title"], one["cited_text"]) for one in annotations_of(answer)] == [
+        ("voyage.txt", "Part 2 of voyage.txt."),
+        ("voyage.txt", "Part 7 of"),
+        ("voyage.txt", "Part 2 of voyage.txt."),
+    ]
+    # Reading the annotated message cites each passage once.
+    for given_answer in (answer, answer.text):
+        cited = working_context_of(result).cited(given_answer)
+        assert [one.number for one in cited.citations] == [1, 2, 1]
+        assert [one.quote for one in cited.misquoted] == ["nothing"]
+        assert cited.unknown == (9,)
+
+
+async def test_without_cite_and_without_citations_the_answer_stays():
+    for cite, text in ((False, ANSWER), (True, "It sank [9].")):
+        agent, _ = citing_agent(text, middleware=[OrderPreservingMiddleware(cite=cite)])
+        answer = agent.invoke(asked())["messages"][-1]
+        assert (answer.content, answer.response_metadata) == (text, {})
+
+
+def test_cite_must_be_a_boolean():
+    with pytest.raises(OptionError, match="cite must be True or False"):
+        OrderPreservingMiddleware(cite="yes")  # type: ignore[arg-type]
+
+
+@both_sides
+async def test_the_next_turn_sends_the_answer_as_the_model_wrote_it(is_async: bool):
+    turns = [ANSWER, ["9 2"], "And so [3].", "Yes [1]."]
+    agent, model = citing_agent(*turns, checkpointer=InMemorySaver())
+    for question in ("What?", "And?", "Sure?"):
+        result = await invoked(agent, is_async, asked(question), thread())
+        assert annotations_of(result["messages"][-1])
+    for first, second in zip(model.requests, model.requests[1:], strict=False):
+        assert has_whole_prefix(first, second)
+    answers = [message for message in model.requests[-1] if isinstance(message, AIMessage) and message.content]
+    assert [(message.content, message.response_metadata) for message in answers] == [
+        (ANSWER, {}),
+        ("And so [3].", {}),
+    ]
+
+
+THINKING: list[Any] = [
+    {"type": "thinking", "thinking": "Hm [1].", "signature": "abc"},
+    {"type": "text", "text": "It sank [1]"},
+    {"type": "text", "text": ", twice [2]."},
+]
+
+
+def test_blocks_of_thinking_stay_and_each_text_has_its_own_citations():
+    agent, model = citing_agent(
+        lambda _: AIMessage(THINKING, response_metadata={"model_provider": "anthropic"}),
+        "Yes.",
+        checkpointer=InMemorySaver(),
+    )
+    answer = agent.invoke(asked(), thread())["messages"][-1]
+    reasoning, first, second = answer.content_blocks
+    assert (reasoning["type"], reasoning["reasoning"]) == ("reasoning", "Hm [1].")
+    for block, marker in ((first, "[1]"), (second, "[2]")):
+        (annotation,) = block["annotations"]
+        assert block["text"][annotation["start_index"] : annotation["end_index"]] == marker
+    agent.invoke(asked(), thread())
+    (sent,) = [message.content for message in model.requests[-1] if message.text == answer.text]
+    assert sent == [{name: value for name, value in block.items() if name != "annotations"} for block in answer.content]
+
+
+def test_reasoning_beside_a_text_is_shown_and_not_sent_back_as_a_block():
+    def reply(_: Any) -> AIMessage:
+        return AIMessage("It sank [1].", additional_kwargs={"reasoning_content": "Hm."})
+
+    agent, model = citing_agent(reply, "Yes.", checkpointer=InMemorySaver())
+    answer = agent.invoke(asked(), thread())["messages"][-1]
+    assert [block["type"] for block in answer.content_blocks] == ["reasoning", "text"]
+    agent.invoke(asked(), thread())
+    assert [message.content for message in model.requests[-1] if message.additional_kwargs] == ["It sank [1]."]
+
+
+def test_what_another_middleware_redacts_stays_redacted():
+    agent, model = citing_agent(
+        "Write to ada@example.com [1].",
+        "Yes.",
+        middleware=[
+            PIIMiddleware("email", apply_to_output=True),
+            OrderPreservingMiddleware(cite=True),
+        ],
+        checkpointer=InMemorySaver(),
+    )
+    answer = agent.invoke(asked(), thread())["messages"][-1]
+    assert answer.text == "Write to [REDACTED_EMAIL] [1]."
+    assert len(annotations_of(answer)) == 1
+    # Even if the annotated message is changed later.
+    blocks = [{**answer.content[0], "text": "Write to nobody [1]."}]
+    agent.update_state(thread(), {"messages": [answer.model_copy(update={"content": blocks})]})
+    agent.invoke(asked(), thread())
+    assert "ada@" not in str([message.content for message in model.requests[-1]])
+    assert "Write to nobody [1]." in [message.content for message in model.requests[-1]]
+
+
+def test_an_annotated_answer_is_annotated_once():
+    agent, _ = citing_agent(ANSWER, checkpointer=InMemorySaver())
+    state = agent.invoke(asked(), thread())
+    update = OrderPreservingMiddleware(cite=True).after_agent(state, None)
+    assert update is not None
+    assert update["messages"] == state["messages"][-1:]
+    assert OrderPreservingMiddleware(cite=True).after_agent({"messages": []}, None) is None
+
+
+def test_a_text_that_replaces_the_annotated_one_is_sent_as_it_is():
+    agent, model = citing_agent(ANSWER, "Yes.", checkpointer=InMemorySaver())
+    answer = agent.invoke(asked(), thread())["messages"][-1]
+    agent.update_state(thread(), {"messages": [answer.model_copy(update={"content": "Nothing [1]."})]})
+    agent.invoke(asked(), thread())
+    sent = model.requests[-1][-2]
+    # Without the mark of standard content, for which providers expect blocks.
+    assert (sent.content, sent.response_metadata) == ("Nothing [1].", {})
+
+
+def test_annotations_of_others_stay():
+    other = {"type": "citation", "url": "https://a.b", "title": "B", "cited_text": "b"}
+    message = AIMessage(
+        [{"type": "text", "text": "It sank [1].", "annotations": [other]}], response_metadata={"output_version": "v1"}
+    )
+    agent, model = citing_agent(lambda _: message, "Yes.", checkpointer=InMemorySaver())
+    answer = agent.invoke(asked(), thread())["messages"][-1]
+    assert [one["title"] for one in annotations_of(answer)] == ["B", "voyage.txt"]
+    agent.invoke(asked(), thread())
+    (sent,) = [message for message in model.requests[-1] if message.text == "It sank [1]."]
+    assert (sent.content, sent.response_metadata) == (message.content, message.response_metadata)
+
+
+def test_an_answer_of_a_tool_is_not_annotated():
+    @tool(return_direct=True)
+    def direct() -> str:
+        """Answer."""
+        return "It sank [1]."
+
+    model = ScriptedModel(turns=[["7 2"], [{"name": "direct", "args": {}}]])
+    agent = agent_of(model, [search_tool(), direct], middleware=[OrderPreservingMiddleware(cite=True)])
+    assert agent.invoke(asked())["messages"][-1].content == "It sank [1]."
+
+
+def test_a_stream_of_messages_has_the_answer_once():
+    agent, _ = citing_agent(ANSWER)
+    streamed = [message for message, _ in agent.stream(asked(), stream_mode="messages")]
+    assert [message.text for message in streamed if message.text == ANSWER] == [ANSWER]
+
+
+# Results by which Claude cites.
+
+
+def location(block: dict[str, Any], index: int) -> dict[str, Any]:
+    """The citation of a block, as in Anthropic's API."""
+    return {
+        "type": "search_result_location",
+        "cited_text": block["content"][0]["text"],
+        "source": block["source"],
+        "title": block["title"],
+        "search_result_index": index,
+        "start_block_index": 0,
+        "end_block_index": 1,
+    }
+
+
+def passages(messages: Any) -> list[Any]:
+    """The `search_result` blocks that a model reads."""
+    read = [message.content for message in messages if isinstance(message, ToolMessage)]
+    return [block for content in read if isinstance(content, list) for block in content if is_block(block)]
+
+
+def claude(messages: Any) -> AIMessage:
+    """Cites every passage."""
+    texts = [
+        {"type": "text", "text": f"Fact {index}. ", "citations": [location(block, index)]}
+        for index, block in enumerate(passages(messages))
+    ]
+    return AIMessage([{"type": "text", "text": "So: "}, *texts], response_metadata={"model_provider": "anthropic"})
+
+
+@both_sides
+@pytest.mark.parametrize(
+    ("layout", "numbers"), [("delta", [1, 2, 3, 4]), ("compact", [1, 3, 2, 4])], ids=["delta", "compact"]
+)
+async def test_claude_cites_our_passages(layout: Any, numbers: list[int], is_async: bool):
+    model = ScriptedModel(turns=[["7 2"], ["2 9 3"], claude])
+    agent = agent_of(
+        model, [search_tool(content="search_result")], middleware=[OrderPreservingMiddleware(layout=layout, cite=True)]
+    )
+    result = await invoked(agent, is_async, asked())
+    read = passages(model.requests[-1])
+    assert [block["title"] for block in read] == [f"[{number}] voyage.txt" for number in numbers]
+    order = (2, 3, 7, 9) if layout == "compact" else (2, 7, 3, 9)
+    assert [block["content"][0]["text"] for block in read] == [f"Part {part} of voyage.txt." for part in order]
+    cited = working_context_of(result).cited(result["messages"][-1])
+    assert [one.number for one in cited.citations] == numbers
+    assert [cited.text[one.start : one.end] for one in cited.citations] == [f"Fact {index}. " for index in range(4)]
+    assert (cited.unknown, cited.misquoted) == ((), ())
+    # The same from the answer as Claude wrote it, and from LangChain's translation.
+    written = claude(model.requests[-1])
+    for answer in (written, AIMessage([dict(block) for block in written.content_blocks])):
+        assert working_context_of(result).cited(answer) == cited
+    # LangChain's annotations, with what we know in addition.
+    given = annotations_of(result["messages"][-1])
+    assert [one["title"] for one in given] == [block["title"] for block in read]
+    assert [one["extras"].pop("oprag")["number"] for one in given] == numbers
+    assert given == annotations_of(written)
+    # As annotations of ours.
+    assert [one["extras"]["oprag"]["number"] for one in annotations_of(cited_message(cited))] == numbers
+
+
+def test_the_next_turn_sends_the_citations_of_claude_as_they_were():
+    model = ScriptedModel(turns=[["7 2"], claude, "Yes."], counts_calls=True)
+    agent = agent_of(
+        model,
+        [search_tool(content="search_result")],
+        middleware=[OrderPreservingMiddleware(cite=True)],
+        checkpointer=InMemorySaver(),
+    )
+    agent.invoke(asked(), thread())
+    agent.invoke(asked("Sure?"), thread())
+    sent = model.requests[-1][-2]
+    assert isinstance(sent, AIMessage)
+    assert sent.content == claude(model.requests[-1]).content_blocks
+
+
+def test_requests_with_blocks_begin_with_the_one_before():
+    model = ScriptedModel(turns=[["7 2"], ["2 9"], ["2 7", "1"], claude])
+    agent = agent_of(model, [search_tool(content="search_result")])
+    result = agent.invoke(asked())
+    for first, second in zip(model.requests, model.requests[1:], strict=False):
+        assert has_whole_prefix(first, second)
+    pointers: Any = [message.content for message in result["messages"] if isinstance(message, ToolMessage)][1:3]
+    assert pointers[0][0] == {"type": "text", "text": "[1] (already shown)"}
+    assert pointers[1] == [{"type": "text", "text": "[1], [2] (already shown)"}]
+
+
+def test_a_text_tool_and_one_with_blocks_share_numbers():
+    texts = search_tool(name="read")
+    model = ScriptedModel(turns=[["7 2"], [{"name": "read", "args": {"query": "2 9"}}], "See [3]."])
+    agent = agent_of(model, [search_tool(content="search_result"), texts])
+    result = agent.invoke(asked())
+    blocks: Any
+    blocks, text = [message.content for message in result["messages"] if isinstance(message, ToolMessage)]
+    assert [block["title"] for block in blocks] == ["[1] voyage.txt", "[2] voyage.txt"]
+    assert text == "[1] (already shown)\n\n[3] voyage.txt\nPart 9 of voyage.txt."
+
+
+def test_a_result_without_middleware_is_complete():
+    documents = [
+        Document(text, metadata={"source": "[2] log.pdf", "page": 4, "start_index": start})
+        for text, start in (("It ends.", 10), ("It goes on.", 40), ("Begin. It", 0))
+    ]
+    one = create_search_tool(RunnableLambda(lambda _: documents), content="search_result")
+    message = one.invoke({"type": "tool_call", "name": "search", "args": {"query": "?"}, "id": "a"})
+    assert message.content == [
+        {
+            "type": "search_result",
+            "source": "[2] log.pdf",
+            "title": "[ 2 ] log.pdf, page 4",
+            "content": [{"type": "text", "text": text}],
+            "citations": {"enabled": True},
+        }
+        for text in ("Begin. It\n\nIt ends.", "It goes on.")
+    ]
+    assert [document.page_content for document in message.artifact] == ["Begin. It", "It ends.", "It goes on."]
+    # Nothing has a number, so that nothing of ours is cited.
+    cited = working_context_of({"messages": [message]}).cited(claude([message]))
+    assert (cited.citations, cited.unknown) == ((), ("[ 2 ] log.pdf, page 4",))
+
+
+def test_nothing_found_is_a_text():
+    one = create_search_tool(RunnableLambda(lambda _: []), content="search_result")
+    assert one.invoke({"query": "?"}) == "Nothing was found."
+
+
+def test_the_form_must_be_known():
+    with pytest.raises(OptionError, match="content must be one of text, search_result, got 'html'"):
+        search_tool(content="html")
+
+
+def foreign(*, artifact: bool = True) -> BaseTool:
+    """A tool as in Anthropic's documentation, with the documents as its artifact or without."""
+
+    def blocks(query: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "type": "search_result",
+                "source": f"https://b.c/{place}",
+                "title": f"[7] Page {place}",
+                "content": [{"type": "text", "text": document.page_content}],
+                "citations": {"enabled": True},
+            }
+            for place, document in enumerate(found(query))
+        ]
+
+    if artifact:
+
+        @tool("search", response_format="content_and_artifact")
+        def with_artifact(query: str) -> Any:
+            """Search."""
+            return blocks(query), found(query)
+
+        return with_artifact
+
+    @tool("search")
+    def without_artifact(query: str) -> Any:
+        """Search."""
+        return blocks(query)
+
+    return without_artifact
+
+
+def test_blocks_of_another_tool_are_replaced_by_ours():
+    model = ScriptedModel(turns=[["7 2"], claude])
+    result = agent_of(model, [foreign()]).invoke(asked())
+    assert [block["title"] for block in passages(model.requests[-1])] == ["[1] voyage.txt", "[2] voyage.txt"]
+    assert [one.number for one in working_context_of(result).cited(result["messages"][-1]).citations] == [1, 2]
+
+
+def test_blocks_without_documents_are_announced_and_their_citations_unknown():
+    model = ScriptedModel(turns=[["7 2"], claude])
+    with pytest.warns(RetrievalWarning, match="search_result blocks without documents"):
+        result = agent_of(model, [foreign(artifact=False)]).invoke(asked())
+    cited = working_context_of(result).cited(result["messages"][-1])
+    assert (cited.citations, cited.unknown) == ((), ("[7] Page 0", "[7] Page 1"))
+
+
+def test_cleared_blocks_are_shown_again_where_they_are_pointed_to():
+    clear = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])
+    model = ScriptedModel(turns=[["7 2"], ["2 9"], claude])
+    agent = agent_of(model, [search_tool(content="search_result")], middleware=[clear, OrderPreservingMiddleware()])
+    result = agent.invoke(asked())
+    read = passages(model.requests[-1])
+    assert [block["title"] for block in read] == ["[1] voyage.txt", "[3] voyage.txt"]
+    assert [one.number for one in working_context_of(result).cited(result["messages"][-1]).citations] == [1, 3]
+
+
+def test_redacted_blocks_stay_redacted():
+    result = agent_of(ScriptedModel(turns=[["7 2"], claude]), [search_tool(content="search_result")]).invoke(asked())
+    messages = result["messages"]
+    place = next(place for place, message in enumerate(messages) if isinstance(message, ToolMessage))
+    redacted = [{**block, "content": [{"type": "text", "text": "-"}]} for block in messages[place].content]
+    messages[place] = messages[place].model_copy(update={"content": redacted})
+    for layout in ("delta", "compact"):
+        assert plain(lay_out_messages(messages, working_context_of(result), layout=layout)) == plain(messages)
+
+
+def test_blocks_are_gathered_again_where_the_state_was_lost():
+    agent = agent_of(ScriptedModel(turns=[["7 2"], ["2 9"], claude]), [search_tool(content="search_result")])
+    messages = agent.invoke(asked())["messages"]
+    update = gather_search_results({"messages": messages})
+    assert [message.content for message in update["messages"]] == [
+        message.content for message in messages if isinstance(message, ToolMessage)
+    ]
+
+
+def test_only_a_tool_with_text_tells_the_model_to_cite_by_numbers():
+    assert "cite them by these" in search_tool().description
+    assert "cite" not in search_tool(content="search_result").description
+    assert search_tool(content="search_result", description="Look.").description == "Look."
+
+
+def test_a_marker_in_two_blocks_ends_in_the_first():
+    blocks: list[Any] = [{"type": "text", "text": text} for text in ("It sank [", "1].")]
+    agent, _ = citing_agent(lambda _: AIMessage(blocks))
+    first, second = agent.invoke(asked())["messages"][-1].content_blocks
+    (annotation,) = first["annotations"]
+    assert (annotation["start_index"], annotation["end_index"], second) == (8, 9, blocks[1])
+
+
+def test_a_message_that_calls_tools_is_no_answer():
+    agent, _ = citing_agent(ANSWER)
+    state = agent.invoke(asked())
+    call = {"name": "search", "args": {"query": "1"}, "id": "a"}
+    messages = [*state["messages"], AIMessage("It sank [1].", tool_calls=[call])]
+    assert OrderPreservingMiddleware(cite=True).after_agent(state | {"messages": messages}, None) is None
