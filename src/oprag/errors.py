@@ -36,7 +36,8 @@ characters, and are never huge.
 
 from typing import Any
 
-from oprag.masking import safe, start_of
+from oprag.masking import shown
+from oprag.text_table import safe
 
 __all__ = [
     "BudgetError",
@@ -79,7 +80,7 @@ class OpragError(Exception):
     """
 
     def __init__(self, message: str, value: Any = None) -> None:
-        super().__init__(safe(start_of(message, _MAX_LENGTH)))
+        super().__init__(safe(shown(message, _MAX_LENGTH, end=False)))
         self.value = value
 
 
@@ -178,7 +179,7 @@ class OpragWarning(UserWarning):
     """Base class of all warnings of oprag."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(safe(start_of(message, _MAX_LENGTH)))
+        super().__init__(safe(shown(message, _MAX_LENGTH, end=False)))
 
 
 class PositionWarning(OpragWarning):

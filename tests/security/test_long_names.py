@@ -133,7 +133,7 @@ def test_reports_of_what_was_written(name, field):
 
 
 def test_the_end_of_a_path_is_shown():
-    source = NAMES["path"]
+    source = "/data" + "/folder" * 500 + "/report.pdf"
     chunks = [Chunk(f"text {number}", number, source, {"page": number}) for number in range(2)]
     context = build_context(chunks, source_ranking="name")
     for text in (context.explain(), context._repr_html_(), context.kept[0].label(), repr(context.kept[0])):

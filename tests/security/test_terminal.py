@@ -12,7 +12,7 @@ import pytest
 from oprag import build_context
 from oprag.chunk import Chunk
 from oprag.errors import MissingPositionError
-from oprag.masking import CONTROL_CHARACTERS
+from oprag.text_table import CONTROL_CHARACTERS
 
 HOSTILE = "\x1b[2J\x9b31m\u202egnp\r\x07"
 COMMAND = "from oprag.cli import main; main()"

@@ -14,8 +14,7 @@ from oprag.markers import without_markers
 from oprag.masking import shown
 from oprag.options import ContextOptions
 from oprag.positions.readings import is_exact, page_of
-from oprag.text_table import one_line, printable, shortened
-from oprag.text_table import visible as visible_text
+from oprag.text_table import one_line, printable, safe, shortened
 from oprag.tokens import count
 
 __all__ = [
@@ -256,7 +255,7 @@ def _is_blank(text: str) -> bool:
 
 def _in_file(text: str) -> str:
     """Text of a document without what the structure of a file is made of, in lines that every tool counts equally."""
-    text = visible_text(without_markers("\n".join(text.splitlines())).replace(GAP, "[ … ]"))
+    text = safe(without_markers("\n".join(text.splitlines())).replace(GAP, "[ … ]"))
     return _LONG_LINE.sub(r"\1\n", text)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from oprag.assembly.joined import JoinedText, join_chunks
 from oprag.chunk import Chunk
 from oprag.markers import without_markers
-from oprag.masking import start_of
+from oprag.masking import shown
 from oprag.text_table import one_line, printable
 
 __all__ = ["Heading", "headings_in", "section_paths", "title_of"]
@@ -112,4 +112,4 @@ def _adjoin(joined: JoinedText, first: Heading, second: Heading) -> bool:
 
 def title_of(text: str) -> str:
     """A title on one line, without text that could be read as the number of a passage."""
-    return without_markers(printable(one_line(start_of(text.strip(), _MAX_TITLE_LENGTH))))
+    return without_markers(printable(one_line(shown(text.strip(), _MAX_TITLE_LENGTH, end=False))))

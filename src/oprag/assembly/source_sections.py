@@ -10,7 +10,7 @@ from oprag.assembly.neighbors import best_of_sources, read_in_order
 from oprag.assembly.section import section_of
 from oprag.chunk import Chunk, changed
 from oprag.errors import OpragError, RetrievalWarning
-from oprag.masking import masked_error, start_of
+from oprag.masking import masked_error, shown
 from oprag.options import ContextOptions
 from oprag.warn import warn
 
@@ -54,7 +54,7 @@ def _sections(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, int]
         # A header does not make a question fail.
         warn(
             "{section} in header= is empty for sources whose chunks cannot be read: "
-            f"{start_of(masked_error(error.__cause__ or error), _MAX_ERROR_LENGTH)}",
+            f"{shown(masked_error(error.__cause__ or error), _MAX_ERROR_LENGTH, end=False)}",
             RetrievalWarning,
             cause="headings that cannot be read",
         )

@@ -25,13 +25,13 @@ from oprag.errors import InputFileError, OptionError
 from oprag.files.pdf import is_pdf, pdf_pages
 from oprag.files.reading import file_text
 from oprag.index.document_index import DocumentIndex
-from oprag.masking import safe, shown
+from oprag.masking import shown
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
 from oprag.profile import Profile, check_stitching, read_profile
-from oprag.text_table import one_line
+from oprag.text_table import one_line, safe
 from oprag.token_counters import LOCAL
 
 if TYPE_CHECKING:

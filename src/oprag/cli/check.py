@@ -13,10 +13,11 @@ from rich.text import Text
 from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, typed_options
 from oprag.errors import DataError, InputFileError
-from oprag.masking import describe, safe
+from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.check_report import PositionCheck
 from oprag.stores.adapter import StoredChunk
+from oprag.text_table import safe
 
 __all__ = ["check"]
 

@@ -19,7 +19,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag import errors
 from oprag.errors import OpragError, OpragWarning
-from oprag.masking import CONTROL_CHARACTERS, clean
+from oprag.masking import clean
+from oprag.text_table import CONTROL_CHARACTERS
 
 __all__ = [
     "EXIT_INCOMPLETE",

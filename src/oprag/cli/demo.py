@@ -18,9 +18,8 @@ from oprag.compare.providers.local_model import LOCAL_NAME, local_model
 from oprag.context import build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import MissingExtraError
-from oprag.masking import safe
 from oprag.options import ContextOptions, check_question
-from oprag.text_table import one_line, shortened
+from oprag.text_table import one_line, safe, shortened
 
 if TYPE_CHECKING:
     from oprag.langchain.retriever import OrderPreservingRetriever

@@ -18,7 +18,7 @@ from oprag.compare.report import differences, settings
 from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.running.run import RunReport
-from oprag.masking import safe
+from oprag.text_table import safe
 
 __all__ = ["plan_as_json", "print_json", "print_tables"]
 

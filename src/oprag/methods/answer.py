@@ -12,7 +12,7 @@ from oprag.assembly.stitch import Passage
 from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.context_report import passage_to_dict
-from oprag.masking import masked_error, shown, start_of
+from oprag.masking import masked_error, shown
 from oprag.methods.citations import Citation, cited_in
 from oprag.methods.model_calls import Call, Usage
 from oprag.text_table import escaped, one_line, printable, shortened, table
@@ -226,7 +226,9 @@ class Answer:
         )
 
     def _repr_html_(self) -> str:
-        question, *notes = (start_of(text, _MAX_LINE_LENGTH) for text in (self.question, *self.notes[:_NOTES_IN_HTML]))
+        question, *notes = (
+            shown(text, _MAX_LINE_LENGTH, end=False) for text in (self.question, *self.notes[:_NOTES_IN_HTML])
+        )
         paragraphs = [
             f'<p style="white-space: pre-wrap">{escaped(text)}</p>'
             for text in (
@@ -269,7 +271,7 @@ def _report(answer: Answer) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    return printable(one_line(start_of(text, _MAX_LINE_LENGTH)))
+    return printable(one_line(shown(text, _MAX_LINE_LENGTH, end=False)))
 
 
 def _call_rows(answer: Answer) -> Iterator[list[str]]:
@@ -291,7 +293,7 @@ def _answer_rows(answer: Answer) -> Iterator[list[str]]:
             "*" if part.chosen else "",
             "-" if part.confidence is None else f"{part.confidence:g}",
             "-" if part.cosine is None else f"{part.cosine:.3f}",
-            start_of(part.question, _NAME_WIDTH) if part.question else source,
+            shown(part.question, _NAME_WIDTH, end=False) if part.question else source,
             shortened(one_line(part.text), _REPLY_WIDTH),
         ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oprag.errors import OptionError
-from oprag.masking import describe, start_of
+from oprag.masking import describe, shown
 from oprag.methods.answer import Answer
 from oprag.text_table import html_table, one_line, printable, shortened, table
 
@@ -64,14 +64,14 @@ class MethodAnswers(Sequence[Answer]):
         return len(self.answers)
 
     def __str__(self) -> str:
-        question = printable(start_of(self.question, _QUESTION_LENGTH))
+        question = printable(shown(self.question, _QUESTION_LENGTH, end=False))
         return "\n".join([f"question: {question}", *table(_COLUMNS, self._cells())])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_table(start_of(self.question, _QUESTION_LENGTH), _COLUMNS, self._cells())
+        return html_table(shown(self.question, _QUESTION_LENGTH, end=False), _COLUMNS, self._cells())
 
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():

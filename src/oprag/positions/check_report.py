@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
-from oprag.masking import clean, describe, safe, shown
+from oprag.masking import clean, describe, shown
 from oprag.positions.readings import kind_text
 from oprag.positions.source_order import Certainty
-from oprag.text_table import printable, table
+from oprag.text_table import printable, safe, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "shown_name", "source_literal", "source_table"]
 

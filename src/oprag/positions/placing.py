@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning, UncertainOrderError
-from oprag.masking import shown_end
+from oprag.masking import shown
 from oprag.options import ContextOptions
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.readings import PositionKey, page_of, stamped_by_store
@@ -322,7 +322,7 @@ def _message(doubt: Doubt, store: SearchedStore) -> str:
     more = f" and {counted(len(names) - 1, 'more source')}" if len(names) > 1 else ""
     action = _action(doubt, store)
     room = _MAX_LENGTH - len(f"{doubt.what} ({more}); {action}")
-    where = f" ({shown_end(names[0], room)}{more})" if names else ""
+    where = f" ({shown(names[0], room, repr, end=True)}{more})" if names else ""
     return f"{doubt.what}{where}; {action}"
 
 

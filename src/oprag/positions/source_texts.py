@@ -10,7 +10,7 @@ from oprag.chunk import Chunk
 from oprag.errors import OpragWarning, OptionError, PositionWarning
 from oprag.files.source_reader import SourceReader
 from oprag.filter_key import filter_key
-from oprag.masking import describe, masked_error, shown_end, start_of
+from oprag.masking import describe, masked_error, shown
 from oprag.positions.source_text import SourceText
 from oprag.warn import warn
 
@@ -76,8 +76,8 @@ def _read(source: str, reader: SourceReader) -> str | None:
         raise
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
         warn(
-            f"{shown_end(source, _MAX_NAME_LENGTH)} cannot be read, so its chunks are not located in it: "
-            f"{start_of(masked_error(error), _MAX_ERROR_LENGTH)}",
+            f"{shown(source, _MAX_NAME_LENGTH, repr, end=True)} cannot be read, so its chunks are not located in it: "
+            f"{shown(masked_error(error), _MAX_ERROR_LENGTH, end=False)}",
             PositionWarning,
             cause=f"source that cannot be read: {describe(source)}",
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
-from oprag.masking import describe, shown_end
+from oprag.masking import describe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
 from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
@@ -53,8 +53,8 @@ def _warn_about_pages(source: str, chunks: Sequence[Chunk]) -> None:
         pages = [page for chunk in chunks if (page := ordinal(chunk.metadata.get(field))) is not None]
         if pages != sorted(pages):
             warn(
-                f"page numbers decrease in {shown_end(source, _MAX_NAME_LENGTH)}, so the chunks of several files "
-                "may be mixed; name each file with source_key=..., or sort the chunks before stamping",
+                f"page numbers decrease in {shown(source, _MAX_NAME_LENGTH, repr, end=True)}, so the chunks of several "
+                "files may be mixed; name each file with source_key=..., or sort the chunks before stamping",
                 PositionWarning,
                 cause="pages that go back",
             )

@@ -14,7 +14,7 @@ from oprag.chunk import Chunk, Place, changed
 from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
 from oprag.filter_key import filter_key
-from oprag.masking import masked_error, shown, start_of
+from oprag.masking import masked_error, shown
 from oprag.options import ContextOptions
 from oprag.positions.placing import Undecided
 from oprag.positions.source_order import Listing, order_of
@@ -160,7 +160,7 @@ class SourceOrders:
                 if any(one.in_doubt for one in groups):
                     warn(
                         f"the order of insertion into {shown(store.name, _MAX_NAME_LENGTH)} cannot be read, so it is "
-                        f"not used: {start_of(masked_error(error), _MAX_ERROR_LENGTH)}",
+                        f"not used: {shown(masked_error(error), _MAX_ERROR_LENGTH, end=False)}",
                         PositionWarning,
                         cause="insertion that cannot be read",
                     )

@@ -169,7 +169,7 @@ def test_warnings_about_sources_that_cannot_be_read_are_short():
     def requires_a_filter(name, filter):
         return ""
 
-    name = f"/data/{'folder/' * 700}manual.pdf"
+    name = f"/data/{'folder/' * 500}manual.pdf"
     chunks = [Document(text, metadata={"source": name}) for text in ("one", "two")]
     _, told = told_of(lambda: over(chunks, read_source=fails).invoke(QUESTION))
     assert told[0].startswith("…")

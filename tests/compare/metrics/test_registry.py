@@ -155,7 +155,7 @@ def named(name):
         ([named("score"), named("score")], ExperimentError, "two metrics are named 'score'"),
         ([named("answer")], ExperimentError, "a metric cannot be named 'answer'"),
         ([lambda answer: 1.0], ExperimentError, "a metric is a lambda; use a named function"),
-        ([later], OpragError, "a metric must not be async, got the function later; pass a sync function"),
+        ([later], OpragError, "a metric must not be async, got function; pass a sync function"),
         ([7], ExperimentError, "a metric must be a name or a function, got 7"),
         ("token_f1", ExperimentError, "metrics must be a list, got 'token_f1'"),
         ([], ExperimentError, "metrics must contain at least 1"),

@@ -12,7 +12,7 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report.page import Section, Table, Text, Verdicts
 from oprag.compare.report.write import page as rendered
 from oprag.compare.running.run import run
-from oprag.text_table import visible
+from oprag.text_table import safe
 from tests.compare.helpers import experiment
 from tests.compare.report.parsed import page_of
 
@@ -91,12 +91,12 @@ def test_it_is_shown_as_it_is(page):
     page, _ = page
     text = page.root.raw
     for one in EVIL:
-        assert visible(one).strip("`") in text
+        assert safe(one).strip("`") in text
     assert "1337" not in text
     questions = page.section("questions").text
     for part in ("Question 0:", "Answer \ufffd", "No answer. ValueError:", "(correct)"):
         assert part in questions
-    assert page.root.all("h1")[0].text == visible(f"Results of small {TEXT}")
+    assert page.root.all("h1")[0].text == safe(f"Results of small {TEXT}")
 
 
 def test_charts_are_images_without_scripts_and_links(page):
@@ -133,7 +133,7 @@ def test_every_part_shows_text_as_it_is(tmp_path, text):
         "dd",
         "strong",
     }
-    told = visible(text)
+    told = safe(text)
     for tag in ("h2", "p", "caption", "th", "td", "dt", "strong", "dd"):
         assert all(told.strip("`") in node.raw for node in section.all(tag))
     assert section.by_class("scroll")[0].attributes["aria-label"] == told

@@ -11,7 +11,7 @@ from typing import Any
 from oprag.compare.providers.local_model import local_client, local_model
 from oprag.compare.providers.names import LOCAL, client_settings
 from oprag.errors import MissingExtraError, ModelError, OptionError
-from oprag.masking import error_text, reason, start_of
+from oprag.masking import error_text, reason, shown
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import check_names
 
@@ -85,10 +85,10 @@ def complete_or_show(model: Any, prompt: Prompt) -> Completion:
     error, response = completion.error, _LATEST.response
     if error is None or response is None or _is_told(error, response):
         return completion
-    came, status = start_of(response.text, _SHOWN), response.status_code
-    shown = ModelError(f"the server sent status {status} and {came!r}: {error_text(error)}", status)
-    shown.__cause__ = error
-    return replace(completion, error=shown)
+    came, status = shown(response.text, _SHOWN, end=False), response.status_code
+    explained = ModelError(f"the server sent status {status} and {came!r}: {error_text(error)}", status)
+    explained.__cause__ = error
+    return replace(completion, error=explained)
 
 
 def _is_told(error: BaseException, response: Any) -> bool:

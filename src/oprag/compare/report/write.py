@@ -17,7 +17,7 @@ from oprag.compare.report.page import Section
 from oprag.compare.results import Results
 from oprag.errors import MissingExtraError
 from oprag.files.writing import FileKind, begins_with, check_target, replacing_target
-from oprag.text_table import visible
+from oprag.text_table import safe
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -103,7 +103,7 @@ def _environment() -> Environment:
         raise MissingExtraError("An HTML report", "compare") from error
 
     def clean(value: Any) -> Any:
-        return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+        return safe(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
     environment = Environment(
         loader=PackageLoader("oprag.compare.report"),
