@@ -107,8 +107,9 @@ def error_text(error: BaseException | str | None) -> str:
 def reason(error: Exception) -> str:
     """The first line of the message of another package's error."""
     if callable(details := getattr(error, "errors", None)):
-        # For pydantic's validation errors, list the details: the first line contains only the name of a class.
-        return error_text("; ".join(": ".join([*map(str, one["loc"][:1]), one["msg"]]) for one in details()))
+        # Of pydantic's validation errors, the details: the first line contains only the name of a class.
+        told = [(one["loc"][:1], one.get("ctx", {}).get("error", one["msg"])) for one in details()]
+        return error_text("; ".join(": ".join(map(str, [*place, problem])) for place, problem in told))
     # Some LangChain messages continue with pages of links.
     return error_text(error).strip().partition("\n")[0] or type(error).__name__
 

@@ -184,9 +184,9 @@ class ContextFields(OptionFields):
                 class would ignore, such as the method for a class that does not answer.
             ValidationError: The constructor rejects a value (pydantic's error, a subclass of ValueError).
         """
-        from oprag.profile import create_from_profile
+        from oprag.profile import options_for
 
-        return create_from_profile(cls, profile, options)
+        return cls(**options_for(cls, profile, options))
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:

@@ -129,7 +129,7 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise MissingExtraError(f"The tokenizer {which!r}", "local") from error
+        raise MissingExtraError(f"The tokenizer {describe(which)}", "local") from error
     path = Path(which).expanduser()
     # On Windows, testing a path on a network share sends the user's credentials to its host.
     may_test = not (local_files_only and path.drive.startswith("\\\\"))
@@ -139,7 +139,7 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     is_file = may_test and os.path.isfile(file)  # noqa: PTH113
     if local_files_only and not (is_folder or is_file):
         raise OptionError(
-            f"the tokenizer {which!r} is not a local folder or file, and tokenizers are not downloaded here; "
+            f"the tokenizer {describe(which)} is not a local folder or file, and tokenizers are not downloaded here; "
             "download it and give the path of its folder",
             which,
         )
@@ -151,7 +151,7 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> NamedTokenizer:
     except MissingExtraError:
         raise
     except Exception as error:
-        raise OptionError(f"the tokenizer {which!r} cannot be loaded: {reason(error)}", which) from error
+        raise OptionError(f"the tokenizer {describe(which)} cannot be loaded: {reason(error)}", which) from error
     # A copy, since the original belongs to its model.
     tokenizer = Tokenizer.from_str(loaded.to_str())
     tokenizer.no_truncation()
@@ -166,7 +166,7 @@ def _by_transformers(which: str, *, local_files_only: bool) -> Any:
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
-        raise MissingExtraError(f"The tokenizer {which!r}", HUGGINGFACE) from error
+        raise MissingExtraError(f"The tokenizer {describe(which)}", HUGGINGFACE) from error
     # Without trust_remote_code=False, transformers prompts on the terminal whether to run the repository's code.
     tokenizer = AutoTokenizer.from_pretrained(which, trust_remote_code=False, local_files_only=local_files_only)
     return tokenizer.backend_tokenizer
@@ -185,7 +185,7 @@ def _of_tiktoken(which: str) -> NamedTokenizer:
     except Exception as error:
         known = ", ".join(tiktoken.list_encoding_names())
         raise OptionError(
-            f"the encoding {which!r} cannot be loaded: {reason(error)}; tiktoken supports {known}, and downloads an "
-            "encoding on first use",
+            f"the encoding {describe(which)} cannot be loaded: {reason(error)}; tiktoken supports {known}, and "
+            "downloads an encoding on first use",
             which,
         ) from error

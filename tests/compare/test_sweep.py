@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ExperimentError, OptionError
+from oprag import ContextOptions, ExperimentError, OptionError
 from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
 from oprag.index.splitting import Split, pieces_of
 from oprag.profile import read_profile, write_profile
@@ -230,7 +230,7 @@ def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, 
     assert 150 <= chosen.values["token_budget"] <= 300
     write_profile(swept.deployed().profile(), tmp_path / "oprag.toml")
     profile = read_profile(tmp_path / "oprag.toml")
-    options = profile.as_context_options()
+    options = ContextOptions(**profile.context)
     assert (options.order, options.token_budget, options.k) == (
         *("source", chosen.values["token_budget"]),
         chosen.values["k"],

@@ -12,7 +12,7 @@ LOAD = """
 import sys
 from oprag.profile import read_profile
 try:
-    read_profile(sys.argv[1]).as_context_options()
+    read_profile(sys.argv[1])
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -48,7 +48,7 @@ def test_code_beside_a_tokenizer_is_not_run_even_if_somebody_would_say_yes(tmp_p
     ).stdout
     assert not (tmp_path / "ran").exists()
     assert "[y/N]" not in said
-    assert said.startswith("OptionError count_tokens: the tokenizer ")
+    assert said.startswith("OptionError oprag.toml: context: count_tokens: the tokenizer ")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_names_of_the_hub_are_not_fetched(tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="is not a local folder or file"):
-        read_profile(profile(tmp_path, f"huggingface:{name}")).as_context_options()
+        read_profile(profile(tmp_path, f"huggingface:{name}"))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_names_of_the_hub_are_not_fetched(tmp_path, monkeypatch, name):
 def test_a_function_is_never_looked_for(tmp_path, monkeypatch, counter):
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(OptionError, match="count_tokens must be one of"):
+    with pytest.raises(OptionError, match="count_tokens: a token counter must be one of"):
         read_profile(profile(tmp_path, counter))
     assert "evil" not in sys.modules

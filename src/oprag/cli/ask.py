@@ -30,7 +30,7 @@ from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
-from oprag.profile import Profile, check_stitching, read_profile
+from oprag.profile import Profile, options_for, read_profile
 from oprag.text_table import one_line, safe
 from oprag.token_counters import LOCAL
 
@@ -94,7 +94,7 @@ def ask(
     check_question(question)
     settings = Profile() if profile is None else read_profile(profile)
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K
-    context_options = ContextOptions(**{**defaults, **settings.context_keywords(options), **options})
+    context_options = ContextOptions(**{**defaults, **settings.context, **options})
     indexing = Indexing(**indexed)
     model_settings = {"base_url": base_url, "temperature": temperature, "max_tokens": max_tokens}
     model_settings = {name: value for name, value in model_settings.items() if value is not None}
@@ -103,15 +103,15 @@ def ask(
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
         # As the profile's method would read it.
-        context_options = settings.as_method_options().numbered(context_options)
+        context_options = MethodOptions(**settings.method).numbered(context_options)
         retriever = retriever_of(index_sources(_read_sources(files), indexing), context_options, indexing)
         context = retriever.get_context(question, context_options=replace(context_options, k=retriever.k))
         _show_context(question, context, as_json=as_json, explain=explain)
         return
     from oprag.langchain import OrderPreservingChain
 
-    check_stitching(settings, profile or "", {**options, **how}, "oprag ask")
-    method_options = settings.as_method_options(**how)
+    options_for(OrderPreservingChain, settings, {**options, **how})  # rejects options that would be ignored
+    method_options = MethodOptions(**{**settings.method, **how})
     sources = _read_sources(files)
     check_needs(method_options, embeddings=True, read_source=True)  # before a model is loaded and files are embedded
     llm = load_chat_model(model, model_settings, feature="oprag ask")

@@ -47,7 +47,7 @@ def values(made: Any, names: tuple[str, ...] = OPTIONS) -> dict[str, Any]:
 def test_it_is_that_of_the_same_keywords(surface: Surface, tmp_path: Path):
     path = written(tmp_path)
     parts = surface.parts()
-    same = surface.cls(**parts, **Profile(context=CONTEXT).context_keywords())
+    same = surface.cls(**parts, **Profile(context=CONTEXT).context)
     for profile in (path, str(path), read_profile(path)):
         made = surface.cls.from_profile(profile, **parts)
         assert values(made) == values(same)
@@ -58,7 +58,7 @@ def test_it_is_that_of_the_same_keywords(surface: Surface, tmp_path: Path):
 @each_that_answers
 def test_its_method_too(surface: Surface, tmp_path: Path):
     parts = surface.parts()
-    same = surface.cls(**parts, **Profile(context=CONTEXT).context_keywords(), **METHOD)
+    same = surface.cls(**parts, **Profile(context=CONTEXT).context, **METHOD)
     made = surface.cls.from_profile(written(tmp_path, method=METHOD), **parts)
     assert values(made, (*OPTIONS, *METHOD_OPTIONS)) == values(same, (*OPTIONS, *METHOD_OPTIONS))
     answers = [one.answer("What?") for one in (made, same)]
@@ -74,7 +74,7 @@ def test_what_is_not_said_is_as_by_default_there(surface: Surface):
 
 @each_surface
 def test_keywords_win_over_the_profile(surface: Surface, tmp_path: Path):
-    path = written(tmp_path, {"k": 5, "order": "rank", "separator": " / ", "count_tokens": "huggingface:/no/such"})
+    path = written(tmp_path, {"k": 5, "order": "rank", "separator": " / ", "count_tokens": "words"})
     made = surface.cls.from_profile(path, **surface.parts(), k=2, count_tokens=len, order="source")
     assert (made.k, made.order, made.separator, made.count_tokens) == (2, "source", " / ", len)
     assert len(surface.numbers(surface.use(made))) == 2
@@ -94,24 +94,22 @@ def test_a_method_is_not_lost_where_no_answers_are_made(surface: Surface, method
     profile = Profile(context={"k": 3}, method=method)
     with pytest.raises(
         OptionError,
-        match=rf"the profile sets .*{surface.cls.__name__} does not answer questions",
+        match=rf"{surface.cls.__name__} would ignore .*; remove it, or pass \*\*read_profile\(...\).context",
     ):
         surface.cls.from_profile(profile, **surface.parts())
-    assert surface.cls.from_profile(profile.without_method(), **surface.parts()).k == 3
+    assert surface.cls(**profile.context, **surface.parts()).k == 3
 
 
 @each_that_retrieves
 def test_a_method_that_answers_as_without_it_is_no_obstacle(surface: Surface):
-    method = {"method": "stuff", "passage_tokens": 1_024, "max_concurrency": 2, "cite": False}
+    method = {"method": "stuff", "passage_tokens": 1_024, "cite": False}
     assert surface.cls.from_profile(Profile(context={"k": 3}, method=method), **surface.parts()).k == 3
 
 
 @each_that_answers
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(surface: Surface):
     profile = Profile(context={"stitch": False, "k": 3})
-    with pytest.raises(
-        OptionError, match=f"stitch = false, but {surface.cls.__name__} always stitches the model's context"
-    ):
+    with pytest.raises(OptionError, match=f"{surface.cls.__name__} would ignore stitch of the profile"):
         surface.cls.from_profile(profile, **surface.parts())
     assert surface.cls.from_profile(profile, **surface.parts(), stitch=False).stitch is False
     # Numbered passages are not stitched anyway.
@@ -124,31 +122,25 @@ def test_chunks_that_were_not_stitched_come_back_as_they_are_asked_for(surface: 
 
 
 @each_surface
-def test_what_the_constructor_refuses_is_refused_with_a_note_of_the_profile(surface: Surface, tmp_path: Path):
+def test_what_the_constructor_refuses_is_refused(surface: Surface, tmp_path: Path):
     path = written(tmp_path, {"k": 8, "order": "rank"})
-    with pytest.raises(
-        ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=8"
-    ) as caught:
+    with pytest.raises(ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=8"):
         surface.cls.from_profile(path, **surface.parts(), max_candidates=3)
-    assert caught.value.__notes__ == [f"{path} sets k=8, order='rank'"]
     with pytest.raises(ValidationError, match="kk"):
         surface.cls.from_profile(Profile(), **surface.parts(), kk=3)
 
 
 @each_that_answers
-def test_a_method_that_is_unknown_is_refused_with_a_note(surface: Surface, tmp_path: Path):
+def test_a_method_that_is_unknown_is_refused(surface: Surface, tmp_path: Path):
     path = written(tmp_path, {"k": 8}, {"method": "reciprocl"})
-    with pytest.raises(ValidationError, match="unknown method 'reciprocl'") as caught:
+    with pytest.raises(ValidationError, match="unknown method 'reciprocl'"):
         surface.cls.from_profile(path, **surface.parts())
-    assert caught.value.__notes__ == [f"{path} sets k=8, method='reciprocl'"]
 
 
 @each_surface
 def test_a_profile_that_cannot_be_read_is_told(surface: Surface, tmp_path: Path):
     with pytest.raises(InputFileError, match="cannot read the profile"):
         surface.cls.from_profile(tmp_path / "none.toml")
-    with pytest.raises(OptionError, match="expected the path of a profile, got None"):
-        surface.cls.from_profile(None)
     (tmp_path / "old.toml").write_text("format = 0")
-    with pytest.raises(OptionError, match=r"^old\.toml: .* got 0"):
+    with pytest.raises(OptionError, match=r"^old\.toml: format: "):
         surface.cls.from_profile(tmp_path / "old.toml")

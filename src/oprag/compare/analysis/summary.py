@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cached_property
 from itertools import chain
 from math import inf
@@ -20,7 +20,7 @@ from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.run import CUT_SHORT, EMPTY
-from oprag.options import ContextOptions
+from oprag.options import OP_RAG_16K, ContextOptions
 from oprag.profile import Profile
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ MANY = 0.1
 """Maximum share of empty or truncated answers before a setting is marked as doubtful."""
 PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 """The counts of a setting's answers that have a problem, and their names."""
+# Kept in a profile even with the default of `ContextOptions`: retrievers and commands have others.
+_ALWAYS = {*OP_RAG_16K, "order", "method"}
 _INDEX_OPTIONS = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
 
 
@@ -163,16 +165,17 @@ class SettingSummary:
         if values["order"] == "random":
             values["seed"] = self.matrix.cells[self.rows[0]].values["seed"]
         index = [f"{name}={values[name]}" for name in _INDEX_OPTIONS if values.get(name) is not None]
-        options = MethodOptions(**_options(MethodOptions, values)) if kind.writes else None
+        options = _options(MethodOptions, values) if kind.writes else {}
         about = {**(about or {}), "retrieval": ", ".join(index)}
-        profile = Profile.of(ContextOptions(**_options(ContextOptions, values)), options, about)
+        profile = Profile(context=_options(ContextOptions, values), method=options, about=about)
         counter = self.matrix.described.get("count_tokens")
         try:
-            return replace(profile, context={**profile.context, "count_tokens": counter})
-        except OptionError:
-            # A custom function: profiles never contain names of code.
+            context = Profile(context={**profile.context, "count_tokens": counter}).context
+            return profile.model_copy(update={"context": context})
+        except ValueError:
+            # A custom function, or a tokenizer that would be downloaded.
             note = f"{counter}, which cannot be stored in a profile; set count_tokens in addition"
-            return replace(profile, about={**profile.about, "count_tokens": note})
+            return profile.model_copy(update={"about": {**about, "count_tokens": note}})
 
     def _all(self, name: str) -> list[float]:
         """Values of all answers in all cells."""
@@ -188,4 +191,9 @@ def ranked(settings: Iterable[SettingSummary], metric: str) -> list[SettingSumma
 
 
 def _options(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {one.name: values[one.name] for one in fields(kind) if one.name in values}
+    """The options of a setting that differ from their defaults, and those whose defaults differ between classes."""
+    return {
+        one.name: value
+        for one in fields(kind)
+        if (value := values.get(one.name, one.default)) != one.default or one.name in _ALWAYS
+    }
