@@ -162,7 +162,7 @@ _LOGIN = re.compile(
 # one; after "Basic" and "Bearer", a digit or padding tells them from prose.
 _NAMED = re.compile(
     r"(?i)(?P<before>(?:[?&;](?:[\w.-]{0,40}?[-_.])?(?:api|access)?(?:key|token|secret|password|passwd|pwd|pass|pat"
-    r"|auth|credentials?|sig|signature|jwt|session)="
+    r"|auth|credentials?|sig|signature|jwt|session)=|\btoken="
     r"|(?<![a-z])(?:bearer|basic|apikey)\s{1,3}(?=[\w.~+/:=-]{8})(?=[\w.~+/:-]{0,200}[0-9=])"
     r"|(?<![a-z])(?:(?:api|access|account|auth|private|client|secret|session|security|subscription|bot|refresh|bearer"
     r"|service)[-_ ]?(?:key|token|secret)s?|pass(?:word|wd|phrase)|pwd|secret|credentials?|authorization)\\?['\"]?"

@@ -30,7 +30,6 @@ from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
-from oprag.profile import Profile, options_for, read_profile
 from oprag.text_table import one_line, safe
 from oprag.token_counters import LOCAL
 
@@ -91,6 +90,8 @@ def ask(
 
     The options of the method and of the model require --model.
     """
+    from oprag.profile import Profile, options_for, read_profile
+
     check_question(question)
     settings = Profile() if profile is None else read_profile(profile)
     defaults = _LOCAL_DEFAULTS if model == LOCAL else OP_RAG_16K

@@ -27,7 +27,6 @@ from oprag.cli.options import (
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe, reason
-from oprag.profile import PROFILE
 
 if TYPE_CHECKING:
     from oprag.compare.results import Results
@@ -131,6 +130,8 @@ def compare(
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         check_metric(metric, experiment)
+        from oprag.profile import PROFILE
+
         for target, kind in ((csv, CSV), (profile, PROFILE)):
             if target is not None:
                 check_target(target, place, path, *files_of(experiment.data), kind=kind)

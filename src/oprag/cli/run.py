@@ -23,7 +23,6 @@ from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.masking import describe
 from oprag.methods.run import CUT_SHORT, EMPTY
-from oprag.profile import write_profile
 
 __all__ = [
     "Done",
@@ -192,6 +191,8 @@ def finish(
         metric = results.ranking_metric(metric)
         setting = results.deployed(metric)
         about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
+        from oprag.profile import write_profile
+
         write_profile(setting.profile(about), profile)
         print_status(f"Profile: {profile}")
     elif profile is not None:

@@ -24,7 +24,6 @@ from oprag.cli.options import (
 from oprag.errors import OptionError
 from oprag.files.writing import check_target
 from oprag.masking import describe
-from oprag.profile import FILE_NAME, PROFILE
 from oprag.token_counters import LOCAL
 
 __all__ = ["sweep"]
@@ -81,7 +80,7 @@ def sweep(
             "--write-profile",
             help="The file to write the setting to deploy to, for from_profile; none writes no file.",
         ),
-    ] = FILE_NAME,
+    ] = "oprag.toml",
     yes: Yes = False,
     retry_failed: RetryFailed = False,
     max_concurrency: MaxConcurrency = 8,
@@ -110,6 +109,8 @@ def sweep(
     others: dict[str, Any] = {} if metric is None else {"metrics": list(dict.fromkeys([metric, "evidence_coverage"]))}
     if profile != _NONE:
         read = [results, data] if questions is None else [results, data, questions]
+        from oprag.profile import PROFILE
+
         check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
     with stdout_to_stderr():
         data_set = read_data(data, format) if questions is None else read_data(questions, format, documents=data)

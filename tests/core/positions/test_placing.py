@@ -286,7 +286,7 @@ def test_what_happens_where_the_order_is_uncertain():
 
 
 CAUSES = [cause for name in source_order.__all__ if isinstance(cause := getattr(source_order, name), str)]
-NAMES = {"path": f"/data/{'folder/' * 700}manual.pdf", "title": f"{'The manual of the machine ' * 60}part 7"}
+NAMES = {"path": f"/data/{'folder/' * 500}manual.pdf", "title": f"{'The manual of the machine ' * 60}part 7"}
 METADATA = {f"key {number}": number for number in range(300)}
 INDEX = SearchedStore("1", "check_positions(index)")
 

@@ -38,7 +38,7 @@ def test_pages_that_go_back_are_numbered_as_given_with_a_warning(field, kind):
 
 
 def test_the_warning_about_pages_is_short():
-    name = f"/data/{'folder/' * 700}manual.pdf"
+    name = f"/data/{'folder/' * 500}manual.pdf"
     with pytest.warns(PositionWarning) as caught:
         stamped([hit(f"text {n}", n, source=name, page=page) for n, page in enumerate([10**60, 1])])
     assert "/manual.pdf'" in str(caught[0].message)
