@@ -104,7 +104,7 @@ def test_what_takes_the_place_of_a_file_while_it_is_opened_is_not_waited_for(fol
 @pytest.mark.skipif(sys.platform == "win32", reason="links are followed there")
 def test_a_link_that_takes_the_place_of_a_file_or_a_folder_while_it_is_opened_is_not_followed(folder, monkeypatch):
     swapping(monkeypatch, folder / "report.txt", lambda: (folder / "report.txt").symlink_to("../other.txt"))
-    with pytest.raises(SourceReadError, match="cannot read source"):
+    with pytest.raises(SourceReadError, match="cannot be read"):
         SourceFolder(folder)("report.txt")
     (folder / "reports").mkdir()
     (folder / "reports" / "other.txt").write_text("A report.")
@@ -114,7 +114,7 @@ def test_a_link_that_takes_the_place_of_a_file_or_a_folder_while_it_is_opened_is
         (folder / "reports").symlink_to("..")
 
     swapping(monkeypatch, folder / "reports" / "other.txt", swap_folder)
-    with pytest.raises(SourceReadError, match="cannot read source"):
+    with pytest.raises(SourceReadError, match="cannot be read"):
         SourceFolder(folder)("reports/other.txt")
 
 

@@ -19,7 +19,6 @@ __all__ = ["Database", "Format"]
 
 _MAX_BYTES = 16_000_000  # of a value or row; SQLite's own limit is 1,000,000,000
 _MAX_QUOTED = 200  # characters of a message of SQLite, which may quote the whole definition of a corrupt table
-_COMPANIONS = ("-wal", "-shm", "-journal")  # suffixes of files that SQLite makes next to a database, and opens
 
 
 class Format(NamedTuple):
@@ -117,8 +116,8 @@ class Database:
         self._connection = None
 
     def _connect(self, purpose: str) -> sqlite3.Connection:
-        # SQLite would block on a pipe.
-        for path in (f"{self.path}{end}" for end in ("", *_COMPANIONS)):
+        # SQLite would block on a pipe, also in place of its log.
+        for path in (f"{self.path}{end}" for end in ("", "-wal", "-shm", "-journal")):
             if (mode := _mode(path)) is not None and not stat.S_ISREG(mode):
                 reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
                 raise self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {path} {reason}", self.path)

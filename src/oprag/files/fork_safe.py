@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from types import TracebackType
 
 __all__ = ["ForkSafeLock"]
 
@@ -23,16 +22,10 @@ class ForkSafeLock:
         """Replace it by a new, free lock."""
         self._lock = threading.Lock()
 
-    def try_enter(self) -> bool:
-        """Acquire the lock if it is free, and return whether it was; release it with `__exit__`."""
-        return self._lock.acquire(blocking=False)
-
     def __enter__(self) -> None:
         self._lock.acquire()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
 
 

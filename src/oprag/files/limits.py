@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 from oprag.errors import OptionError
@@ -33,10 +34,9 @@ def variable(name: str) -> str:
 
 def limit(name: str, more: float = 0) -> int:
     """Return the value of a limit: its environment variable, or its default plus `more`."""
-    given = os.environ.get(variable(name), "")
-    if not given.strip():
+    given = os.environ.get(variable(name), "").strip()
+    if not given:
         return int(DEFAULTS[name] + more)
-    digits = given.strip().replace("_", "").replace(",", "")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 9 or int(digits) < 1:
+    if not re.fullmatch(r"(?a:[1-9]\d{0,8})", given.replace("_", "").replace(",", "")):
         raise OptionError(f"{variable(name)} must be an integer from 1 to 999,999,999, got {describe(given)}", given)
-    return int(digits)
+    return int(given.replace("_", "").replace(",", ""))

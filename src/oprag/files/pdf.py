@@ -74,19 +74,14 @@ def _reply(data: bytes, limits: dict[str, int]) -> dict[str, Any]:
             check=False,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
+        if child.returncode == -getattr(signal, "SIGXCPU", 0):
+            return {"problem": "pdf_seconds"}
+        reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
     except subprocess.TimeoutExpired:
         return {"problem": "pdf_seconds"}
-    except OSError as error:
-        return {"problem": "start", "detail": f"{interpreter}: {error.strerror or error}"}
-    if child.returncode == -getattr(signal, "SIGXCPU", 0):
-        return {"problem": "pdf_seconds"}
-    if child.returncode:
-        return {"problem": "crash", "detail": str(child.returncode)}
-    try:
-        reply: dict[str, Any] = json.loads(child.stdout.decode("utf-8", "surrogatepass"))
-    except ValueError:
-        # Something in the environment prints when Python starts.
-        reply = {"problem": "start", "detail": f"{interpreter} printed unexpected output"}
+    except (OSError, ValueError) as error:  # it was killed, or something else prints when Python starts
+        status = f"status {child.returncode}" if isinstance(error, ValueError) else error.strerror
+        return {"problem": "damaged", "detail": f"the reader, {interpreter}, failed: {status}"}
     return reply
 
 
@@ -104,30 +99,18 @@ def _interpreter() -> str | None:
 def _error(name: str, reply: dict[str, Any], limits: dict[str, int], extra: str) -> OpragError:
     problem, detail = reply["problem"], reply.get("detail", "")
     if problem == "missing":
-        # Not the extra: pip cannot resolve it next to packages that require an older version.
-        upgrade = f"pip install --upgrade 'pypdf>={pdf_child.MIN_VERSION}'" if detail else None
-        return MissingExtraError(f"Reading a PDF file{detail}", extra, upgrade)
+        return MissingExtraError("Reading a PDF file", extra)
     if problem in limits:
-        maximum = f"{limits[problem]:,}"
-        what = {
-            "pdf_pages": f"has {detail} pages, more than the limit of {maximum}",
-            "pdf_characters": f"has more than {maximum} characters of text",
-            "pdf_seconds": f"takes more than {maximum} seconds of CPU time to read",
-            "pdf_megabytes": f"takes more than {maximum} MB of memory to read",
-        }[problem]
+        units = {"pdf_seconds": "seconds of CPU time", "pdf_megabytes": "megabytes of memory"}
+        what = units.get(problem, problem.removeprefix("pdf_"))
         return InputFileError(
-            f"{name} {what}; if you trust the file, raise the limit with the environment variable {variable(problem)}",
+            f"{name} exceeds the limit of {limits[problem]:,} {what}{detail}; if you trust the file, raise the limit "
+            f"with the environment variable {variable(problem)}",
             name,
         )
     what = {
-        "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt",
-        "encrypted_with_aes": "is encrypted with AES, which requires an optional dependency; install it with: "
-        "pip install 'pypdf[crypto]', or make a copy without a password first, for example with qpdf --decrypt",
-        "library": f"exceeds a limit of pypdf ({detail}); simplify it first, for example with mutool clean",
-        "start": f"cannot be read: failed to start Python ({detail})",
-        "crash": f"is corrupt or needs too much memory: the PDF reader exited with status {detail}; repair it first, "
-        "for example with qpdf or mutool clean",
-        "damaged": f"is not a PDF file, or is corrupt{reply.get('place', '')} ({detail}); repair it first, for example "
-        "with qpdf or mutool clean",
+        "encrypted": "is encrypted; make a copy without a password first, for example with qpdf --decrypt, or if it "
+        "opens without one, pip install 'pypdf[crypto]'",
+        "damaged": f"is not a PDF file, or is corrupt ({detail}); repair it first, for example with mutool clean",
     }[problem]
     return InputFileError(f"{name} {what}", name)

@@ -11,9 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["MIN_VERSION", "limit_process", "main", "read"]
-
-MIN_VERSION = 7  # earlier versions of pypdf hang on some files of 93 bytes
+__all__ = ["limit_process", "main", "read"]
 
 
 def main() -> None:
@@ -34,32 +32,31 @@ class _RefusedError(Exception):
 
 
 def read(data: bytes, limits: Mapping[str, int]) -> dict[str, Any]:
-    """Return the `pages` of a file, or the `problem` with it, the `detail` and the `place` of the problem."""
+    """Return the `pages` of a file, or the `problem` with it and the `detail` of the problem."""
     try:
-        import pypdf
-    except ImportError:
+        from pypdf import PdfReader, apply_configuration
+        from pypdf.errors import DependencyError
+    except ImportError:  # or a version that is too old, which hangs on some files of 93 bytes
         return {"problem": "missing"}
-    if int(pypdf.__version__.partition(".")[0]) < MIN_VERSION:
-        return {"problem": "missing", "detail": f" (pypdf {pypdf.__version__} is too old)"}
-    pages: list[str] = []
     # Raise pypdf's limits, beyond which it silently skips text: tagged reports have arrays of over 100,000 elements,
     # and drawings over 5,000 forms. The limits of the process apply instead.
-    with pypdf.apply_configuration(
-        array_maximum_element_count=1_000_000, xform_maximum_invocations_per_extraction=1_000_000
-    ):
+    with apply_configuration(array_maximum_element_count=1_000_000, xform_maximum_invocations_per_extraction=1_000_000):
         try:
-            pages.extend(_texts(pypdf.PdfReader(io.BytesIO(data)), limits))
+            return {"pages": list(_texts(PdfReader(io.BytesIO(data)), limits))}
+        except _RefusedError as error:
+            return dict(zip(("problem", "detail"), error.args, strict=True))
+        except (MemoryError, DependencyError) as error:
+            return {"problem": "pdf_megabytes" if isinstance(error, MemoryError) else "encrypted"}
         except Exception as error:  # noqa: BLE001 - on corrupt files pypdf can raise anything
-            place = f", page {len(pages) + 1}" if pages else ""
-            return {**_problem(error, pypdf.errors), "place": place}
-    return {"pages": pages}
+            return {"problem": "damaged", "detail": (str(error).partition("\n")[0] or type(error).__name__)[:200]}
 
 
 def _texts(reader: Any, limits: Mapping[str, int]) -> Iterator[str]:
-    if reader.is_encrypted and not _opened(reader):
+    # Files that only restrict printing need no password.
+    if reader.is_encrypted and not reader.decrypt(""):
         raise _RefusedError("encrypted", "")
     if len(reader.pages) > limits["pdf_pages"]:
-        raise _RefusedError("pdf_pages", f"{len(reader.pages):,}")
+        raise _RefusedError("pdf_pages", f" (it has {len(reader.pages):,})")
     left = limits["pdf_characters"]
     for page in reader.pages:
         text = page.extract_text()
@@ -67,28 +64,6 @@ def _texts(reader: Any, limits: Mapping[str, int]) -> Iterator[str]:
         if left < 0:
             raise _RefusedError("pdf_characters", "")
         yield text
-
-
-def _problem(error: Exception, errors: Any) -> dict[str, str]:
-    if isinstance(error, _RefusedError):
-        return dict(zip(("problem", "detail"), error.args, strict=True))
-    known = (
-        (errors.DependencyError, "encrypted_with_aes"),
-        (errors.LimitReachedError, "library"),
-        (MemoryError, "pdf_megabytes"),
-    )
-    problem = next((problem for kind, problem in known if isinstance(error, kind)), "damaged")
-    return {"problem": problem, "detail": (str(error).strip().partition("\n")[0] or type(error).__name__)[:200]}
-
-
-def _opened(reader: Any) -> bool:
-    """Try to open an encrypted file without a password: files that only restrict printing need none."""
-    try:
-        return bool(reader.decrypt(""))
-    except Exception as error:
-        if type(error).__name__ == "DependencyError":
-            raise
-        return False
 
 
 def limit_process(limits: Mapping[str, int]) -> None:

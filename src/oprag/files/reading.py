@@ -37,7 +37,8 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
         raise InputFileError(f"cannot read the {what} {path}: {why}", str(path)) from cause
     try:
         read = tomllib.loads(file_text(str(path), data))
-        _check_integers("", read)
+        if _has_huge_integer(read):
+            raise ValueError("an integer has more than 64 bits")  # noqa: TRY301
     except RecursionError as cause:
         raise error(f"{path.name}: invalid TOML: tables or lists are nested too deeply", str(path)) from cause
     except ValueError as cause:
@@ -45,13 +46,8 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
     return read
 
 
-def _check_integers(key: str, value: Any) -> None:
-    """Reject integers outside TOML's 64 bits: Python reads them, but cannot convert huge ones to text for a message."""
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"the integer {key} has more than 64 bits")
-    if isinstance(value, dict):
-        for name, one in value.items():
-            _check_integers(f"{key}.{name}" if key else name, one)
-    elif isinstance(value, list):
-        for place, one in enumerate(value):
-            _check_integers(f"{key}[{place}]", one)
+def _has_huge_integer(value: Any) -> bool:
+    """Whether an integer has more than TOML's 64 bits: Python reads them, but cannot write huge ones in a message."""
+    if isinstance(value, dict | list):
+        return any(map(_has_huge_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value.bit_length() > 64

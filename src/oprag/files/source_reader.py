@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag.chunk import Chunk
-from oprag.errors import InputFileError, OpragError, OpragWarning, OptionError, SourceReadError
+from oprag.errors import OpragError, OpragWarning, OptionError, SourceReadError
 from oprag.files.fork_safe import ForkSafeLock
 from oprag.files.opening import open_regular, resolved, same_drive
 from oprag.masking import describe, error_text, masked_error
@@ -24,6 +24,7 @@ READABLE = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
 """The suffixes of files that a folder reads by default."""
 _CACHE_SIZE = 64 * 2**20  # characters of the texts of files
 _LOCKS = 16
+_LIMITS = "; to allow it, use read_source=oprag.SourceFolder(folder, "
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | Sequence[Any] | str | os.PathLike[str]
 """Reads whole sources: a function that takes the name, a mapping of names to texts, a folder, or the documents of a
@@ -91,79 +92,62 @@ class SourceFolder:
         Raises:
             SourceReadError: The file is missing, not allowed, too large or unreadable.
         """
-        path = self._path(name)
         try:
+            path = self._path(name)
             with open_regular(path, follow_links=False, below=self._folder) as file:
                 about = os.fstat(file.fileno())
-                self._check_size(name, about.st_size)
+                self._check_size(about.st_size)
                 # Also a cached text is only returned if the file may be read, and can be opened.
-                return _texts.get(path, about, lambda: self._text(path, name, file.read(self._max_bytes)))
-        except SourceReadError:
-            raise
-        except OSError as error:
-            why = error.strerror or error_text(error)
-            raise SourceReadError(f"cannot read source {describe(name)}: {why}", name) from error
+                return _texts.get(path, about, lambda: _text(path, name, file.read(self._max_bytes)))
+        except _RefusedError as error:
+            why = str(error)
+        except UnicodeDecodeError:
+            why = "is not UTF-8 text; convert it, or pass a function that reads it as read_source="
+        except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links, an invalid PDF
+            why = f"cannot be read: {getattr(error, 'strerror', None) or error_text(error)}"
+        raise SourceReadError(f"source {describe(name)} {why}", name)
 
-    def _check_size(self, name: str, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._max_bytes:
-            raise SourceReadError(
-                f"source {describe(name)} has {size:,} bytes, more than the limit of {self._max_bytes:,}; to raise "
-                "the limit, use read_source=oprag.SourceFolder(folder, max_bytes=...)",
-                name,
+            raise _RefusedError(
+                f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
             )
-
-    def _text(self, path: Path, name: str, data: bytes) -> str:
-        """Return the text of a file."""
-        if path.suffix.lower() == ".pdf":
-            # Imported on demand: most folders contain no PDF.
-            from oprag.files.pdf import pdf_pages
-
-            try:
-                return "\n\n".join(pdf_pages(name, data, "cli"))
-            except InputFileError as error:
-                raise SourceReadError(f"cannot read source {describe(name)}: {error}", name) from error
-        try:
-            return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
-        except UnicodeDecodeError as error:
-            raise SourceReadError(
-                f"source {describe(name)} is not UTF-8 text; convert it, or pass a function that reads it as "
-                "read_source=",
-                name,
-            ) from error
 
     def _path(self, name: str) -> Path:
         """Return the path of an allowed file, with all links resolved."""
         folder = self._folder
-        try:
-            paths = [resolved(path) for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
-            inside = [path for path in paths if path.is_relative_to(folder)]
-            path = next((path for path in inside if path.is_file()), None)
-        except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links
-            why = getattr(error, "strerror", None) or error_text(error)
-            raise SourceReadError(f"source {describe(name)} is not a file name: {why}", name) from error
+        paths = [resolved(path) for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
+        inside = [path for path in paths if path.is_relative_to(folder)]
         if not inside:
-            raise SourceReadError(
-                f"source {describe(name)} is outside the folder {describe(folder)}; pass a folder that contains all "
-                "sources as read_source=",
-                name,
+            raise _RefusedError(
+                f"is outside the folder {describe(folder)}; pass a folder that contains all sources as read_source="
             )
+        path = next((path for path in inside if path.is_file()), None)
         if path is None:
-            raise SourceReadError(
-                f"file {describe(name)} not found in {describe(folder)}; if the files have other names, pass a mapping "
-                "or a function as read_source=",
-                name,
+            raise _RefusedError(
+                f"was not found in {describe(folder)}; if the files have other names, pass a mapping or a function as "
+                "read_source="
             )
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
-            raise SourceReadError(
-                f"source {describe(name)} is hidden, and names that start with a dot are not read; rename it", name
-            )
+            raise _RefusedError("is hidden, and names that start with a dot are not read; rename it")
         if not path.name.lower().endswith(self._suffixes):
-            raise SourceReadError(
-                f"source {describe(name)} is not read: its name must end with one of {', '.join(self._suffixes)}; to "
-                "allow others, use read_source=oprag.SourceFolder(folder, suffixes=...)",
-                name,
-            )
+            suffixes = ", ".join(self._suffixes)
+            raise _RefusedError(f"is not read: its name must end with one of {suffixes}{_LIMITS}suffixes=...)")
         return path
+
+
+class _RefusedError(Exception):
+    """A file that may not be read; the message continues "source 'a.txt'"."""
+
+
+def _text(path: Path, name: str, data: bytes) -> str:
+    """Return the text of a file."""
+    if path.suffix.lower() == ".pdf":
+        # Imported on demand: most folders contain no PDF.
+        from oprag.files.pdf import pdf_pages
+
+        return "\n\n".join(pdf_pages(name, data, "cli"))
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
 
 
 class _TextCache:
@@ -187,13 +171,12 @@ class _TextCache:
 
     def _evict(self) -> None:
         """Drop the texts that were used longest ago until the cache is small enough; the last one stays."""
-        sizes = {path: len(text) for path, (_, text) in list(self._texts.items())}
-        size = sum(sizes.values())
-        for path in list(sizes)[:-1]:
-            if size <= _CACHE_SIZE:
-                return
-            self._texts.pop(path, None)
-            size -= sizes[path]
+        known = list(self._texts.items())
+        size = sum(len(text) for _, (_, text) in known)
+        for path, (_, text) in known[:-1]:
+            if size > _CACHE_SIZE:
+                self._texts.pop(path, None)
+                size -= len(text)
 
 
 # All folders share it: which files one of them may read is checked before.

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import secrets
-import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from oprag.errors import OpragError, OptionError
 
 __all__ = ["FileKind", "begins_with", "check_target", "replacing", "replacing_target"]
-
-if sys.platform != "win32":
-    import fcntl
-
-
-# Suffixes of files that SQLite keeps next to a database and trusts.
-_OF_DATABASES = ("-wal", "-shm", "-journal")
-_UNFINISHED = ".oprag-unfinished-"
-_MAX_LINKS = 40  # links that lead to links, as in Linux
 
 
 class FileKind(NamedTuple):
@@ -47,20 +36,18 @@ def check_target(
         raise OptionError(f"cannot write {target}: it is a folder; name a file in it", path)
     if not target.parent.is_dir():
         raise OptionError(f"cannot write {target}: the folder {target.parent} does not exist; create it first", path)
-    try:
-        resolved = _followed(target)
-    except OSError as error:
-        raise OptionError(f"cannot write {target}: {error.strerror}", path) from error
-    if any(resolved == Path(other).resolve() for other in others):
+    # Unlike `resolve`, this takes a circle of links.
+    inputs = [os.path.realpath(other) for other in others]
+    if os.path.realpath(target) in inputs:
         raise OptionError(f"{target} is an input of this command and would be overwritten; name another file", path)
-    for ending in _OF_DATABASES:
-        database = resolved.with_name(resolved.name.removesuffix(ending))
-        if database != resolved and (database.exists() or any(database == Path(other).resolve() for other in others)):
-            raise OptionError(f"{target} is part of the database {database.name}; name another file", path)
-    # Non-files such as pipes are written to directly. For a link, the file that it leads to is replaced.
+    # SQLite trusts files with these names next to a database.
+    database = target.with_name(re.sub("-(wal|shm|journal)$", "", target.name))
+    if database != target and (database.exists() or os.path.realpath(database) in inputs):
+        raise OptionError(f"{target} is part of the database {database.name}; name another file", path)
+    # What is not a file, such as a pipe, is written to directly.
     if target.is_file() or not target.exists():
-        if not os.access(resolved.parent, os.W_OK):
-            raise OptionError(f"cannot write {target}: the folder {resolved.parent} is not writable", path)
+        if not os.access(target.parent, os.W_OK):
+            raise OptionError(f"cannot write {target}: the folder {target.parent} is not writable", path)
         if target.exists() and target.stat().st_size and not kind.is_one(target):
             raise OptionError(
                 f"{target} already exists and is not {kind.noun}; refusing to overwrite it: {advice}", path
@@ -81,30 +68,26 @@ def begins_with(path: Path, start: bytes) -> bool:
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Yield a new file that atomically replaces the file at the path when the block ends without an error.
 
-    Readers never see a partial file, and if several processes write at the same time, the last one wins. A killed
-    process leaves a hidden temporary file, which the next write to the folder removes.
+    Readers never see a partial file, and if several processes write at the same time, the last one wins. A link is
+    replaced, too: another user may have planted it. A killed process leaves a hidden temporary file.
     """
-    # Check before following links: /dev/stdout leads to a pipe that has no path.
-    if path.exists() and not path.is_file():
+    if path.exists() and not path.is_file():  # such as a pipe, or /dev/stdout
         with path.open("wb") as file:
             yield file
         return
-    path = _followed(path)
-    _remove_leftovers(path.parent)
-    before = path.lstat() if path.exists() else None
-    unfinished, descriptor = _new_file(path.parent, 0o600 if before else 0o666)
-    # The lock lasts until both descriptors are closed, so it still protects the file while it is renamed.
-    lock = None if sys.platform == "win32" else os.dup(descriptor)
+    mode = path.stat().st_mode & 0o777 if path.is_file() else None
+    unfinished = path.with_name(f".oprag-unfinished-{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # Until it is complete, what replaces a file of its owner alone can be read by its owner alone.
+    descriptor = os.open(unfinished, flags, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        if before is not None:
-            _copy_permissions(unfinished, before)
+        if mode is not None:
+            unfinished.chmod(mode)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
 
 
 @contextmanager
@@ -118,61 +101,3 @@ def replacing_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
-
-
-def _followed(path: Path) -> Path:
-    """Resolve links. Follows only links owned by the current user, root or the owner of the link's folder."""
-    seen = 0
-    while path.is_symlink() and hasattr(os, "geteuid"):
-        owner = path.lstat().st_uid
-        if owner not in (os.geteuid(), 0, path.parent.stat().st_uid):
-            raise PermissionError(
-                errno.EPERM, "it is a link that belongs to another user; name the file itself", str(path)
-            )
-        if (seen := seen + 1) > _MAX_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-        path = path.parent / path.readlink()
-    # Do not resolve the last part: a link created there from now on is replaced, not followed.
-    return path.parent.resolve() / path.name
-
-
-def _new_file(folder: Path, mode: int) -> tuple[Path, int]:
-    """Create a file with a unique name that is locked while it is open."""
-    while True:
-        path = folder / f"{_UNFINISHED}{secrets.token_hex(8)}"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-        try:
-            if sys.platform == "win32":
-                return path, descriptor
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Retry if another process deleted it as a leftover before it was locked.
-            if os.fstat(descriptor).st_nlink:
-                return path, descriptor
-        except BaseException:
-            path.unlink(missing_ok=True)
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files of killed processes, which are those without a lock."""
-    if sys.platform == "win32":
-        return
-    for leftover in folder.glob(f"{_UNFINISHED}*"):
-        # Skip files of other users, files that are being written, and file systems without locks.
-        with suppress(OSError):
-            descriptor = os.open(leftover, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                leftover.unlink()
-            finally:
-                os.close(descriptor)
-
-
-def _copy_permissions(path: Path, before: os.stat_result) -> None:
-    """Copy the group and permissions of the file to be replaced."""
-    with suppress(OSError, AttributeError):
-        os.chown(path, -1, before.st_gid)
-    path.chmod(stat.S_IMODE(before.st_mode) & 0o777)

@@ -21,6 +21,8 @@ def test_a_target_that_cannot_or_must_not_be_written_is_refused(tmp_path):
     with pytest.raises(OptionError, match="overwritten"):
         check_target(tmp_path / "link", tmp_path / "x.toml", tmp_path / "r.db", kind=ANY)
     assert check_target(tmp_path / "t.csv", tmp_path / "r.db", kind=ANY) == tmp_path / "t.csv"
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert check_target(tmp_path / "circle", kind=ANY) == tmp_path / "circle"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is locked for root")
@@ -93,16 +95,17 @@ def test_of_many_writers_one_wins_whole(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
-def test_a_link_stays_a_link_and_permissions_stay(tmp_path):
+def test_a_link_is_replaced_and_permissions_stay(tmp_path):
     target, link = tmp_path / "file", tmp_path / "link"
     target.write_bytes(b"old")
     target.chmod(0o640)
     link.symlink_to(target)
-    with replacing(link) as file:
-        file.write(b"new")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"new"
-    assert target.stat().st_mode & 0o777 == 0o640
+    for path in (link, target):
+        with replacing(path) as file:
+            file.write(b"new" + path.name.encode())
+        assert path.stat().st_mode & 0o777 == 0o640
+    assert not link.is_symlink()
+    assert (link.read_bytes(), target.read_bytes()) == (b"newlink", b"newfile")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are others there")
