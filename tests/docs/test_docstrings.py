@@ -10,8 +10,7 @@ from typing import Any, get_origin
 
 import pytest
 
-from oprag.method_fields import METHOD_OPTIONS
-from oprag.option_fields import OPTIONS
+from oprag.option_fields import METHOD_OPTIONS, OPTIONS
 
 MODULES = [
     "oprag",

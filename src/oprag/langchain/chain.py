@@ -27,7 +27,6 @@ from oprag.langchain.search_chain import with_inputs, without_retrievers
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.langchain.wrapped import walk
 from oprag.masking import listed
-from oprag.method_fields import METHOD_OPTIONS, MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
@@ -35,11 +34,17 @@ from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import drive, prepare
 from oprag.methods.task import Task
-from oprag.option_fields import OPTIONS, given_options
+from oprag.option_fields import (
+    METHOD_OPTIONS,
+    OPTIONS,
+    MethodFields,
+    ReadSourceFields,
+    StoreOrderFields,
+    common_cache,
+    given_options,
+)
 from oprag.options import OP_RAG_16K, check_text
-from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Emit, Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingChain"]
 

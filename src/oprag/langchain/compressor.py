@@ -15,9 +15,8 @@ from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.name_hints import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
-from oprag.option_fields import ContextFields
+from oprag.option_fields import ContextFields, ReadSourceFields
 from oprag.options import check_question, refuse_filter
-from oprag.position_fields import ReadSourceFields
 from oprag.ranked_list import by_rank
 from oprag.steps import Steps, run_async, run_sync
 

@@ -31,14 +31,13 @@ from oprag.langchain.vectors import (
 )
 from oprag.langchain.wrapped import only_search, searched_in, takes, unbound, walk
 from oprag.masking import listed
-from oprag.option_fields import ContextFields
+from oprag.option_fields import ContextFields, ReadSourceFields, StoreOrderFields
 from oprag.options import (
     OP_RAG_16K,
     ContextOptions,
     as_context_options,
     check_question,
 )
-from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.ranked_list import by_rank
 from oprag.steps import Step, Steps, run_async, run_sync
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of

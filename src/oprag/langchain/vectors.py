@@ -14,11 +14,11 @@ from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.name_hints import HOW_TO_PASS
+from oprag.option_fields import VectorFields, list_of_neighbors
 from oprag.options import ContextOptions, requires
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import can_list
 from oprag.stores.stored_neighbors import StoredNeighbors
-from oprag.vector_fields import VectorFields, list_of_neighbors
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources

@@ -19,12 +19,12 @@ from oprag.errors import OptionError
 from oprag.llama_index.found import searched_by
 from oprag.llama_index.nodes import chunk_of, chunks_of
 from oprag.masking import describe
+from oprag.option_fields import list_of_neighbors
 from oprag.options import ContextOptions
 from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import can_list
 from oprag.stores.orders import PlacesOfSource
 from oprag.stores.stored_neighbors import StoredNeighbors
-from oprag.vector_fields import list_of_neighbors
 
 __all__ = ["NO_FILTER", "chunk_of_stored", "in_documents", "neighbor_reader", "store_reader"]
 

@@ -38,7 +38,6 @@ from oprag.llama_index.responses import AnswerPieces, response_of, streaming_res
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
 from oprag.masking import describe
-from oprag.method_fields import MethodFields
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Retrieve
 from oprag.methods.method_answers import MethodAnswers, check_methods
@@ -48,10 +47,9 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import answering, drive, prepare
 from oprag.methods.task import Task
-from oprag.option_fields import given_options
+from oprag.option_fields import MethodFields, common_cache, given_options
 from oprag.options import NO_LIMITS, ContextOptions, check_bool
 from oprag.steps import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.vector_fields import common_cache
 
 __all__ = ["OrderPreservingQueryEngine"]
 

@@ -26,13 +26,11 @@ from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.llama_index.nodes import shown_nodes
-from oprag.option_fields import ContextFields
+from oprag.option_fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
 from oprag.options import ContextOptions, refuse_filter
-from oprag.position_fields import ReadSourceFields, StoreOrderFields
 from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import searched_store
-from oprag.vector_fields import VectorFields
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources

@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from oprag import InputFileError, OptionError
-from oprag.method_fields import METHOD_OPTIONS
-from oprag.option_fields import OPTIONS
+from oprag.option_fields import METHOD_OPTIONS, OPTIONS
 from oprag.profile import Profile, read_profile, write_profile
 from tests.adapters.contract.surfaces import Surface, each_surface, each_that_answers, each_that_retrieves
 from tests.adapters.scripted import STEPS

@@ -96,13 +96,6 @@ def test_every_option_is_described_in_the_words_of_its_declaration():
         assert {option: described[option] for option in declared} == declared
 
 
-def test_a_signature_has_the_types_as_they_are_written():
-    parameters = inspect.signature(OrderPreservingRetriever).parameters
-    assert str(parameters["k"]) == "k: int | None = None"
-    for name in OPTIONS:
-        assert "Annotated" not in str(inspect.signature(getattr(oprag.langchain, name))), name
-
-
 def test_the_signature_of_a_subclass_has_its_own_options_too():
     class Labelled(OrderPreservingRetriever):
         label: str = Field(default="", description="A label.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import llama_index.core
@@ -74,11 +73,6 @@ def test_signatures_and_help_have_every_option_from_the_import_on():
         assert shown[name]["parameters"] == dict.fromkeys(options, "KEYWORD_ONLY"), name
         assert shown[name]["required"] == REQUIRED.get(name, []), name
         assert all(f"{option}: " in shown[name]["help"] for option in options), name
-
-
-def test_a_signature_has_the_types_as_they_are_written():
-    for name in OPTIONS:
-        assert "Annotated" not in str(inspect.signature(getattr(oprag.llama_index, name))), name
 
 
 def test_every_option_is_described_in_the_words_of_its_declaration():

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from oprag import BudgetError, OptionError, QueryError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.method_fields import METHOD_OPTIONS
-from oprag.option_fields import OPTIONS
+from oprag.option_fields import METHOD_OPTIONS, OPTIONS
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
 from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
