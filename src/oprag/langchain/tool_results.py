@@ -34,8 +34,8 @@ def documents_in(message: ToolMessage) -> list[Document]:
     """The documents of a result; empty if it has none.
 
     They are a list in the artifact: LangChain's documents, LlamaIndex's nodes, or plain values of either, each alone or
-    with its score. Or the only
-    such list in a mapping, such as the `structured_content` of an MCP tool, or in text that is JSON.
+    with its score. Or they are the only such list in a mapping, such as the `structured_content` of an MCP tool, or in
+    text that is JSON.
     """
     if documents := _listed(message.artifact):
         return documents
