@@ -257,7 +257,8 @@ class _Model:
         self.number = next(_numbers)
         self.object: Callable[[], Any]
         try:
-            self.object = weakref.ref(model)
+            # The callback runs before the id can be reused.
+            self.object = weakref.ref(model, partial(_forget, id(model)))
         except TypeError:
             # Kept alive, so that its id is not reused.
             self.object = lambda: model
@@ -275,6 +276,10 @@ class _Model:
                     f"cannot check a cache file with the embedder {embedder.name}: {masked_error(error)}", None
                 ) from error
         return self._probe
+
+
+def _forget(model_id: int, _: Any) -> None:
+    _models.pop(model_id, None)
 
 
 _numbers = count()

@@ -194,6 +194,19 @@ def test_in_memory_each_object_is_a_model_of_its_own():
     assert cache.delete(["text"]) == 4
 
 
+def test_nothing_is_remembered_of_models_that_are_gone():
+    def remembered() -> int:
+        gc.collect()
+        return sum(type(one).__name__ == "_Model" for one in gc.get_objects())
+
+    cache, before = VectorCache(), remembered()
+    for _ in range(20):
+        embedder = WordEmbedder()
+        cache.put(embedder, ["a"], embedder.embed_documents(["a"]))
+    del embedder
+    assert remembered() <= before
+
+
 def test_a_new_object_at_the_address_of_an_old_one_is_another_model():
     cache, addresses = VectorCache(), set()
     for _ in range(50):
