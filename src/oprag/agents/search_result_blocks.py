@@ -16,6 +16,7 @@ from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError
 from oprag.markers import without_markers
 from oprag.masking import describe
+from oprag.methods.model_calls import part
 from oprag.options import ContextOptions
 
 __all__ = [
@@ -69,10 +70,10 @@ def source_name(source: str | None) -> str:
 def numbered_blocks(parts: Iterable[Part], sources: Mapping[int, str | None]) -> list[dict[str, Any]]:
     """The blocks of a result, with the sources of its numbers."""
     return [
-        _block(f"[{part.number}] {part.head}".rstrip(), sources[part.number], part.text)
-        if part.number
-        else {"type": "text", "text": part.text}
-        for part in parts
+        _block(f"[{one.number}] {one.head}".rstrip(), sources[one.number], one.text)
+        if one.number
+        else {"type": "text", "text": one.text}
+        for one in parts
     ]
 
 
@@ -121,12 +122,12 @@ def _blocks(content: Any) -> Sequence[Any]:
 
 
 def _texts(block: Any) -> list[str]:
-    texts = [block] if isinstance(block, str) else [_field(block, "text")]
+    texts = [block] if isinstance(block, str) else [part(block, "text")]
     if is_block(block):
         texts = [
             block.get("source"),
             block.get("title"),
-            *(_field(one, "text") for one in _blocks(block.get("content"))),
+            *(part(one, "text") for one in _blocks(block.get("content"))),
         ]
     return [text for text in texts if isinstance(text, str)]
 
@@ -141,10 +142,10 @@ def read_answer(answer: Any) -> tuple[str, list[ProviderCitation]]:
         OptionError: `answer` is something else.
     """
     # LlamaIndex has its blocks there, and joins their texts by line breaks.
-    blocks = _field(answer, "blocks")
+    blocks = part(answer, "blocks")
     between = "" if blocks is None else "\n"
     if blocks is None:
-        blocks = answer if isinstance(answer, str | list) else _field(answer, "content")
+        blocks = answer if isinstance(answer, str | list) else part(answer, "content")
     if isinstance(blocks, str):
         return str(blocks), []
     if not isinstance(blocks, list | tuple):
@@ -153,8 +154,8 @@ def read_answer(answer: Any) -> tuple[str, list[ProviderCitation]]:
     citations: list[ProviderCitation] = []
     start = end = 0
     for block in blocks:
-        kind = _field(block, "type") or _field(block, "block_type")
-        text = block if isinstance(block, str) else _field(block, "text") if kind == "text" else None
+        kind = part(block, "type") or part(block, "block_type")
+        text = block if isinstance(block, str) else part(block, "text") if kind == "text" else None
         if isinstance(text, str):
             start = end + len(between) * bool(texts)
             end = start + len(text)
@@ -162,9 +163,9 @@ def read_answer(answer: Any) -> tuple[str, list[ProviderCitation]]:
             citations += _citations(block, start, end)
         elif kind == "citation":
             # In LlamaIndex, it follows the text that cites.
-            cited = _field(_field(block, "cited_content"), "text")
+            cited = part(part(block, "cited_content"), "text")
             citations.append(
-                ProviderCitation(start, end, *map(_text, (_field(block, "title"), _field(block, "source"), cited)))
+                ProviderCitation(start, end, *map(_text, (part(block, "title"), part(block, "source"), cited)))
             )
     return between.join(texts), citations
 
@@ -172,29 +173,24 @@ def read_answer(answer: Any) -> tuple[str, list[ProviderCitation]]:
 def _citations(block: Any, start: int, end: int) -> Iterator[ProviderCitation]:
     """The citations of a block of text: those of Anthropic, or the annotations to which LangChain converts them."""
     for one in (*_listed(block, "citations"), *_listed(block, "annotations")):
-        extras = _field(one, "extras")
+        extras = part(one, "extras")
         extras = extras if isinstance(extras, Mapping) else {}
         if extras.keys() == {METADATA_KEY}:
             # Ours, made from a marker in the text.
             continue
-        first, last = _field(one, "start_index"), _field(one, "end_index")
+        first, last = part(one, "start_index"), part(one, "end_index")
         inside = type(first) is int and type(last) is int and 0 <= first <= last <= end - start
         yield ProviderCitation(
             start + first if inside else start,
             start + last if inside else end,
-            _text(_field(one, "title") or _field(one, "document_title")),
-            _text(_field(one, "source") or extras.get("source") or _field(one, "url")),
-            _text(_field(one, "cited_text")),
+            _text(part(one, "title") or part(one, "document_title")),
+            _text(part(one, "source") or extras.get("source") or part(one, "url")),
+            _text(part(one, "cited_text")),
         )
 
 
-def _field(value: Any, name: str) -> Any:
-    """A field of a mapping or an object; None if missing."""
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-
-
 def _listed(value: Any, name: str) -> Sequence[Any]:
-    listed = _field(value, name)
+    listed = part(value, name)
     return listed if isinstance(listed, list | tuple) else ()
 
 

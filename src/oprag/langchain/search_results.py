@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,9 +18,9 @@ from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
-from oprag.markers import without_markers
+from oprag.markers import MARKER, without_markers
 from oprag.masking import describe
-from oprag.methods.citations import markers_in
+from oprag.methods.citations import numbers_in
 from oprag.options import ContextOptions
 from oprag.ranked_list import RankedList
 from oprag.warn import warn
@@ -362,13 +363,15 @@ def _renumbered(message: ToolMessage, numbers: Mapping[int, int]) -> ToolMessage
     """The answer of a subagent with these numbers instead of its own; those that it was never shown become text."""
     if not isinstance(message.content, str) or _is_json(message.content):
         return message
-    parts, end = [], 0
-    for marker, cited in markers_in(message.content):
+
+    def renumber(marker: re.Match[str]) -> str:
+        cited = numbers_in(marker)
         known = [numbers[number] for number in cited if number in numbers]
-        if known != cited:
-            parts += [message.content[end : marker.start()], f"{known}" if known else without_markers(marker[0])]
-            end = marker.end()
-    return message.model_copy(update={"content": "".join([*parts, message.content[end:]])})
+        if known == cited:
+            return marker[0]
+        return f"{known}" if known else without_markers(marker[0])
+
+    return message.model_copy(update={"content": MARKER.sub(renumber, message.content)})
 
 
 def _is_json(text: str) -> bool:

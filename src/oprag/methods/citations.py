@@ -14,7 +14,7 @@ from oprag.markers import MARKER
 from oprag.methods.quotes import is_quoted, normal, quote_before
 from oprag.positions.readings import page_of
 
-__all__ = ["Citation", "citation_of", "cited_in", "markers_in", "renumbered"]
+__all__ = ["Citation", "citation_of", "cited_in", "numbers_in", "renumbered"]
 
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 _MAX_RANGE_LENGTH = 100  # maximum number of numbers in a range
@@ -95,7 +95,7 @@ def cited_in(text: str, passage_of: Callable[[int], Passage | None]) -> tuple[li
     for group in _groups(text):
         quote = quote_before(text, end, group[0].start())
         end = group[-1].end()
-        cited = [(marker, number, passage_of(number)) for marker in group for number in _numbers(marker)]
+        cited = [(marker, number, passage_of(number)) for marker in group for number in numbers_in(marker)]
         passages = {number: passage for _, number, passage in cited if passage is not None}
         unknown |= dict.fromkeys(number for _, number, passage in cited if passage is None)
         quoting, misquoted = set(passages), False
@@ -155,7 +155,7 @@ def renumbered(text: str, offset: int, passages: int) -> str:
     """
 
     def renumber(marker: re.Match[str]) -> str:
-        numbers = _numbers(marker)
+        numbers = numbers_in(marker)
         if not all(1 <= number <= passages for number in numbers):
             return f"({marker[1]})"
         return f"[{', '.join(str(number + offset) for number in numbers)}]"
@@ -163,7 +163,7 @@ def renumbered(text: str, offset: int, passages: int) -> str:
     return MARKER.sub(renumber, text)
 
 
-def _numbers(marker: re.Match[str]) -> list[int]:
+def numbers_in(marker: re.Match[str]) -> list[int]:
     """The numbers of a marker, with ranges expanded."""
     numbers: list[int] = []
     for first, last in _RANGE.findall(marker[1]):
@@ -172,12 +172,6 @@ def _numbers(marker: re.Match[str]) -> list[int]:
         is_range = start <= end < start + _MAX_RANGE_LENGTH
         numbers += range(start, end + 1) if is_range else [start, end]
     return numbers
-
-
-def markers_in(text: str) -> Iterator[tuple[re.Match[str], list[int]]]:
-    """The markers in a text, each with its numbers."""
-    for marker in MARKER.finditer(text):
-        yield marker, _numbers(marker)
 
 
 def _groups(text: str) -> Iterator[list[re.Match[str]]]:

@@ -31,7 +31,7 @@ _MAX_LENGTH = 4_000  # characters of a quote
 
 
 def quote_before(text: str, start: int, end: int) -> str | None:
-    """The quote that ends right before a marker, without its quotation marks; None if there is none.
+    """The quote that ends right before a marker, without its quotation marks; None if no quote does.
 
     Args:
         text: The answer.
