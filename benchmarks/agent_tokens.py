@@ -31,7 +31,8 @@ from benchmarks.agent_texts import Piece, numbered_documents, pieces_of, repeate
 from benchmarks.data_sets import read_set
 from benchmarks.langchain_embeddings import LocalEmbeddings
 from benchmarks.result import Figure, Result, Table
-from oprag import Chunk, Context, LocalEmbedder, PositionWarning, approximate_tokens, build_context
+from oprag import Chunk, Context, LocalEmbedder, approximate_tokens, build_context
+from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingRetriever, working_context_of
 
 __all__ = ["RUNS", "SETS", "tokens"]

@@ -11,7 +11,8 @@ from operator import itemgetter
 from benchmarks.chunks import KINDS, retrieved
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.timing import Timing, interleave, ms
-from oprag import Chunk, ContextOptions, OpragWarning, arrange, build_context
+from oprag import Chunk, ContextOptions, arrange, build_context
+from oprag.errors import OpragWarning
 
 COUNT = 128
 ROUNDS, IN_A_ROW = 20, 10

@@ -19,7 +19,8 @@ from benchmarks.inversions_langchain import LangChain
 from benchmarks.inversions_llama_index import LlamaIndex
 from benchmarks.ordering import AS_SPLIT, BY_TEXT, DEFAULT, LOCATED, RANK, STAMPED, Answer, Framework, K
 from benchmarks.result import Figure, Result, Table, main
-from oprag import LocalEmbedder, PositionWarning
+from oprag import LocalEmbedder
+from oprag.errors import PositionWarning
 
 SETS = ("qmsum", "chroma_spans", "fairytaleqa_books", "cuad_leval")
 QUESTIONS = 25

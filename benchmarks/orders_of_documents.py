@@ -37,8 +37,8 @@ from benchmarks.order_settings_langchain import LangChainFilling
 from benchmarks.order_settings_llama_index import LlamaIndexFilling
 from benchmarks.order_settings_truth import Verdict
 from benchmarks.result import Result, Table, markdown
-from oprag import PositionWarning, RetrievalWarning, SourceWarning
-from oprag.warn import forget
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning, RetrievalWarning, SourceWarning
 from tests.integration.stores.place import Place, serve_postgres
 
 FOLDER = Path("/usr/share/doc")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.timing import Timing, interleave, ms
-from oprag.assembly.thresholds import find_repeats
+from oprag.pipeline.thresholds import find_repeats
 
 DIMENSION = 384
 THRESHOLD = 0.9

@@ -15,10 +15,10 @@ from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.plan import make_plan
-from oprag.compare.running.calls import Ledger
+from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
-from oprag.compare.running.library import Library
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
+from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.running.run import run as run_experiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
@@ -120,17 +120,17 @@ def _answers(path: Path) -> dict[tuple[str, str], str]:
 
 def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, str], str], int, int]:
     """Return the answers without sharing, the number of calls, and that for distinct contexts."""
-    resolved = ResolvedExperiment(experiment)
+    prepared = PreparedExperiment(experiment)
     file = ResultsFile(path)
-    library = Library(resolved, MemoryCache(file))
+    retrieval = Retrieval(prepared, MemoryCache(file))
     answers: dict[tuple[str, str], str] = {}
     calls = 0
     distinct: dict[Any, int] = {}
-    items = list(resolved.items())
-    for row in resolved.cell_records:
+    items = list(prepared.items())
+    for row in prepared.cell_records:
         keeper = MemoryCache()
-        ledger = Ledger(experiment, Limits(), Spent())
-        engine = Engine(resolved, library, keeper, ledger)
+        ledger = Spending(experiment, Limits(), Spent())
+        engine = Engine(prepared, retrieval, keeper, ledger)
         for outcome in engine.run(item for item in items if item.cell_key == row.key):
             assert outcome.answer is not None, outcome.error
             item = outcome.item

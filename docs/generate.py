@@ -21,11 +21,11 @@ import oprag.llama_index
 from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
+from oprag.adapters.fields import ContextFields
 from oprag.compare.metrics import answers, contexts
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.spec.axes import axes
 from oprag.methods import MethodOptions
-from oprag.option_fields import ContextFields
 from oprag.options import descriptions
 from oprag.positions.fields import LAYOUTS
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from oprag.warn import forget
+from oprag._internal.warn import forget
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True)
 settings.register_profile(

@@ -2,96 +2,40 @@
 
 from typing import TYPE_CHECKING
 
+from oprag._internal.lazy import loader, set_public_module
+from oprag._internal.tokens import approximate_tokens
 from oprag._version import __version__
-from oprag.assembly.order import arrange
-from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Drop, Place, Position, PositionKind, Span, Uncertain
 from oprag.context import Context, build_context
-from oprag.errors import (
-    BudgetError,
-    CacheError,
-    CacheWarning,
-    ChunkError,
-    DataError,
-    EmbeddingError,
-    ExperimentError,
-    InputFileError,
-    MissingExtraError,
-    MissingPositionError,
-    MissingSourceError,
-    ModelError,
-    ModelWarning,
-    OpragError,
-    OpragWarning,
-    OptionError,
-    PositionWarning,
-    PromptError,
-    QueryError,
-    ResultsFileError,
-    RetrievalWarning,
-    SerializationWarning,
-    SourceReadError,
-    SourceTooLongError,
-    SourceWarning,
-    TokenizerError,
-    UncertainOrderError,
-)
-from oprag.lazy import loader, set_public_module
 from oprag.options import OP_RAG, ContextOptions
-from oprag.positions.placing import SourceReport
-from oprag.tokens import approximate_tokens
+from oprag.pipeline.order import arrange
+from oprag.pipeline.stitch import Passage
+from oprag.positions.retrieved import SourceReport
 
 __all__ = [
     "OP_RAG",
-    "BudgetError",
-    "CacheError",
-    "CacheWarning",
     "Chunk",
-    "ChunkError",
     "Cited",
     "Context",
     "ContextOptions",
-    "DataError",
     "Delta",
     "DocumentIndex",
     "Drop",
     "DualEncoder",
     "Embedder",
-    "EmbeddingError",
-    "ExperimentError",
-    "InputFileError",
     "LocalEmbedder",
     "Located",
-    "MissingExtraError",
-    "MissingPositionError",
-    "MissingSourceError",
-    "ModelError",
-    "ModelWarning",
-    "OpragError",
-    "OpragWarning",
-    "OptionError",
     "Passage",
     "Place",
     "Position",
     "PositionCheck",
     "PositionKind",
-    "PositionWarning",
-    "PromptError",
-    "QueryError",
-    "ResultsFileError",
-    "RetrievalWarning",
-    "SerializationWarning",
     "SourceCheck",
     "SourceFolder",
-    "SourceReadError",
     "SourceReport",
-    "SourceTooLongError",
-    "SourceWarning",
     "Span",
     "TokenWindow",
-    "TokenizerError",
     "Uncertain",
-    "UncertainOrderError",
     "VectorCache",
     "WorkingContext",
     "WrittenPositions",
@@ -117,30 +61,30 @@ _LOADED_LATER = {
     "Located": "oprag.positions.locate",
     "PositionCheck": "oprag.positions.check_report",
     "SourceCheck": "oprag.positions.check_report",
-    "SourceFolder": "oprag.files.source_reader",
+    "SourceFolder": "oprag._internal.files.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.vector_cache",
     "WorkingContext": "oprag.agents.working_context",
-    "WrittenPositions": "oprag.positions.write_plan",
-    "WrittenSource": "oprag.positions.write_plan",
+    "WrittenPositions": "oprag.positions.write",
+    "WrittenSource": "oprag.positions.write",
     "locate_positions": "oprag.positions.locate",
-    "neighbors_among": "oprag.assembly.neighbors",
+    "neighbors_among": "oprag.pipeline.neighbors",
     "split_recursive": "oprag.index.splitting",
     "split_tokens": "oprag.index.splitting",
 }
 
 if TYPE_CHECKING:
+    from oprag._internal.files.source_reader import SourceFolder
     from oprag.agents.working_context import Cited, Delta, WorkingContext
-    from oprag.assembly.neighbors import neighbors_among
     from oprag.embedding.embedder import DualEncoder, Embedder
     from oprag.embedding.static import LocalEmbedder
     from oprag.embedding.vector_cache import VectorCache
-    from oprag.files.source_reader import SourceFolder
     from oprag.index.document_index import DocumentIndex
     from oprag.index.splitting import TokenWindow, split_recursive, split_tokens
+    from oprag.pipeline.neighbors import neighbors_among
     from oprag.positions.check_report import PositionCheck, SourceCheck
     from oprag.positions.locate import Located, locate_positions
-    from oprag.positions.write_plan import WrittenPositions, WrittenSource
+    from oprag.positions.write import WrittenPositions, WrittenSource
 
 
 for _name in __all__:

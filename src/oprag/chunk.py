@@ -9,8 +9,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from oprag._internal.masking import describe, listed, shown
 from oprag.errors import ChunkError
-from oprag.masking import describe, listed, shown
 from oprag.positions.values import Key, finite
 
 __all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Place", "Position", "PositionKind", "Span", "Uncertain"]

@@ -8,19 +8,21 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from oprag.assembly.budget import fit
-from oprag.assembly.continuity import Values
-from oprag.assembly.neighbors import NeighborReader, add_neighbors
-from oprag.assembly.order import in_order
-from oprag.assembly.render import Show, passages_of, render
-from oprag.assembly.section import section_of
-from oprag.assembly.select import select, warn_about_copies
-from oprag.assembly.source_sections import with_sections
-from oprag.assembly.stitch import Passage
+from oprag._internal.tokens import approximate_tokens, count
+from oprag._internal.warn import warn
 from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError, RetrievalWarning
 from oprag.options import ContextOptions, as_context_options
-from oprag.positions.placing import (
+from oprag.pipeline.budget import fit
+from oprag.pipeline.continuity import Values
+from oprag.pipeline.neighbors import NeighborReader, add_neighbors
+from oprag.pipeline.order import in_order
+from oprag.pipeline.render import Show, passages_of, render
+from oprag.pipeline.section import section_of
+from oprag.pipeline.select import select, warn_about_copies
+from oprag.pipeline.source_sections import with_sections
+from oprag.pipeline.stitch import Passage
+from oprag.positions.retrieved import (
     NO_STORE,
     Doubt,
     Placed,
@@ -32,11 +34,9 @@ from oprag.positions.placing import (
     warn_about,
 )
 from oprag.positions.source_order import Certainty
-from oprag.tokens import approximate_tokens, count
-from oprag.warn import warn
 
 if TYPE_CHECKING:
-    from oprag.steps import Steps
+    from oprag._internal.sync_async import Steps
 
 __all__ = ["Context", "ContextInputs", "assemble", "assemble_in_steps", "build_context"]
 
@@ -242,7 +242,7 @@ class Context:
     def explain(self) -> str:
         """Plain-text report: how positions were determined, the kept chunks, and the dropped chunks with reasons."""
         # Imported only when a report is needed.
-        from oprag.context_report import report
+        from oprag.pipeline.context_report import report
 
         chunks, passages = len(self.kept), len(self.passages)
         budget = "" if self.options.token_budget is None else f" of {self.options.token_budget:,}"
@@ -321,7 +321,7 @@ class Context:
         )
 
     def _repr_html_(self) -> str:
-        from oprag.context_report import passages_html
+        from oprag.pipeline.context_report import passages_html
 
         return passages_html(repr(self), self.passages)
 
@@ -375,7 +375,7 @@ def assemble_in_steps(inputs: ContextInputs, options: ContextOptions) -> "Steps[
     if not options.reads_sources:
         return assemble(inputs, options)
     # Imported here, since `build_context` does not need it; adapters have imported it already.
-    from oprag.steps import Step
+    from oprag._internal.sync_async import Step
 
     context: Context = yield Step(lambda: assemble(inputs, options))
     missing = options.shows_section and inputs.show is None and inputs.read_neighbors is None

@@ -36,8 +36,8 @@ characters, and are never huge.
 
 from typing import Any
 
-from oprag.masking import shown
-from oprag.text_table import safe
+from oprag._internal.masking import shown
+from oprag._internal.text_table import safe
 
 __all__ = [
     "BudgetError",

@@ -1,6 +1,6 @@
 """The context options and the validation of options that the adapters and the command line share.
 
-`ContextOptions` declares the options; `oprag.option_fields` repeats them for pydantic. Unknown option names are
+`ContextOptions` declares the options; `oprag.adapters.fields` repeats them for pydantic. Unknown option names are
 rejected with a hint by `as_context_options` here and by `OptionFields` there.
 """
 
@@ -13,13 +13,13 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from oprag.assembly.stitch import Passage
+from oprag._internal.masking import describe
+from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.chunk import Chunk
 from oprag.errors import OptionError, QueryError
-from oprag.masking import describe
+from oprag.pipeline.stitch import Passage
 from oprag.positions.readings import PositionKey
-from oprag.positions.sources import SourceKey
-from oprag.tokens import TokenCounter, approximate_tokens
+from oprag.positions.source_names import SourceKey
 
 __all__ = [
     "CANDIDATES",

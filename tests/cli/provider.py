@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
-from tests.compare import ledgers
+from tests.compare import spending
 
 if TYPE_CHECKING:
     import pytest
@@ -84,7 +84,7 @@ class ChatGroq(BaseChatModel):
 
 
 class ChatOllama(BaseChatModel):
-    """A model of this machine that reads ledgers as the function of its name does."""
+    """A model of this machine that reads spending as the function of its name does."""
 
     model: str
 
@@ -93,7 +93,7 @@ class ChatOllama(BaseChatModel):
         return "ollama"
 
     def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
-        reply = getattr(ledgers, self.model)()(_prompt_of(messages))
+        reply = getattr(spending, self.model)()(_prompt_of(messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
 
 

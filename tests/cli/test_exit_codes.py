@@ -12,7 +12,7 @@ from oprag.cli.app import app
 from oprag.cli.console import exit_code
 from tests.cli import provider
 from tests.compare.folders import model, write_experiment
-from tests.compare.ledgers import write_ledgers
+from tests.compare.spending import write_ledgers
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "reference" / "command_line.md"
 DONE, INCOMPLETE, INVALID_INPUT, PROBLEMS_FOUND, INTERRUPTED = 0, 1, 2, 3, 130

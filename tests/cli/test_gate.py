@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.profile import read_profile
+from oprag.methods.profile import read_profile
 from tests.compare.folders import in_python, model, write_data, write_experiment
 
 GRID = 'method = "stuff"\nk = [2, 4]\norder = ["source", "rank"]'

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from oprag import ContextOptions, OptionError
+from oprag import ContextOptions
+from oprag.errors import OptionError
 from tests.cli.commands import done, json_of, run
 from tests.option_values import a_bad_value_of_each_type
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.profile import Profile, write_profile
+from oprag.methods.profile import Profile, write_profile
 from tests.cli import commands, provider
 from tests.cli.commands import QUESTION
 

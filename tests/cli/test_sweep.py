@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.profile import Profile, read_profile, write_profile
+from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.cli import provider
 from tests.cli.test_compare import check_refusal
 from tests.compare.folders import write_data
-from tests.compare.ledgers import write_ledgers
+from tests.compare.spending import write_ledgers
 
 MODEL = "ollama:reader"
 LEDGERS = ("book.txt", "--questions", "asked.jsonl")
@@ -186,7 +186,7 @@ def test_a_budget_without_room_for_a_chunk_fails(folder):
     [
         (["--metric", "inverted_pairs"], ["inverted_pairs cannot rank settings", "how chunks are ordered"]),
         (["--metric", "token_f1"], ["a score of token_f1: no method produces an answer"]),
-        (["--model", "tests.compare.ledgers:reader"], ["cannot use the model", "tests.compare.ledgers:reader"]),
+        (["--model", "tests.compare.spending:reader"], ["cannot use the model", "tests.compare.spending:reader"]),
         (["--metric", "choice_accuracy", "--model", MODEL], ["no question has a right choice"]),
     ],
 )

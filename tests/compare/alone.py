@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Context, build_context
-from oprag.compare.controls import CONTROLS
+from oprag._internal.sync_async import Limit, Step, Steps, run_sync
+from oprag.adapters.backend import Backend, Vectors
+from oprag.compare.baselines import CONTROLS
 from oprag.compare.data.data_set import Question
 from oprag.compare.spec.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
-from oprag.methods.backend import Backend, Vectors
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.run import drive
 from oprag.methods.task import Task
-from oprag.steps import Limit, Step, Steps, run_sync
 
 __all__ = ["answer_alone"]
 

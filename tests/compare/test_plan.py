@@ -6,7 +6,7 @@ import pytest
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from tests.cli import provider
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
@@ -141,9 +141,9 @@ def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monke
 def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
     groq = provider.install(monkeypatch)
     models = {"m": ModelSpec("groq:cranes")}
-    resolved = ResolvedExperiment(experiment(None, models=models))
-    plan = make_plan(resolved, tmp_path / "results.db", keep=True)
-    report = run(resolved, tmp_path / "results.db")
+    prepared = PreparedExperiment(experiment(None, models=models))
+    plan = make_plan(prepared, tmp_path / "results.db", keep=True)
+    report = run(prepared, tmp_path / "results.db")
     assert (report.complete, report.spent.calls) == (True, plan.calls)
     assert len(groq.made) == 1
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag import EmbeddingError, ExperimentError, MissingExtraError
 from oprag.compare.stores import STORE_NAMES, Store
+from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError
 from tests.compare import made_up_stores as made_up
 from tests.compare.made_up_stores import CHUNKS, DIMENSION, Faulty, check_found, cosines, texts_of, vectors_of
 from tests.helpers import run_python
@@ -152,7 +152,7 @@ class TestRefusals:
     def test_without_langchain(self):
         code = (
             "import sys; sys.modules['langchain_core'] = None; from oprag.compare.stores import Store\n"
-            "from oprag import MissingExtraError\n"
+            "from oprag.errors import MissingExtraError\n"
             "try: Store('in_memory', ['a'], [[1]])\nexcept MissingExtraError as error: print(error)"
         )
         assert (

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from oprag import ContextOptions, ExperimentError, OptionError
+from oprag import ContextOptions
+from oprag._internal.tokenizers import tokenizer_named
+from oprag._internal.tokens import approximate_tokens
 from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
+from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
-from oprag.profile import read_profile, write_profile
-from oprag.token_counters import tokenizer_named
-from oprag.tokens import approximate_tokens
+from oprag.methods.profile import read_profile, write_profile
 from tests.compare.folders import write_data
-from tests.compare.ledgers import reader, thorough, write_ledgers
+from tests.compare.spending import reader, thorough, write_ledgers
 
 WORDS = {"splitter": "words", "chunk_size": 14}
 MODELS = {"reader": ModelSpec(reader(), name="reader")}
@@ -220,7 +221,7 @@ def test_an_inverted_u_has_its_sweet_spot(swept):
     assert means[-1] == 0
     assert source.sweet_spot is not None
     assert means.index(max(means)) == [*source.points].index(source.sweet_spot)
-    # The model needs the ledgers in their sequence.
+    # The model needs the spending in their sequence.
     assert (by_order["rank"].setting.scores["token_f1"].mean or 0.0) < max(means)
 
 

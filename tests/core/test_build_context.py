@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, ChunkError, Context, ContextOptions, OpragError, Passage, build_context
+from oprag import Chunk, Context, ContextOptions, Passage, build_context
 from oprag.context import ContextInputs, assemble
+from oprag.errors import ChunkError, OpragError
 from tests.helpers import cut, hit, prose, ranks, texts
 
 TEXT = prose(200, seed=1)

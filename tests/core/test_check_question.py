@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import OpragError, QueryError
+from oprag.errors import OpragError, QueryError
 from oprag.options import check_question
 
 

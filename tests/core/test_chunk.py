@@ -6,8 +6,9 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from oprag import Chunk, ChunkError, Position, PositionKind, Span
+from oprag import Chunk, Position, PositionKind, Span
 from oprag.chunk import sorted_by_rank
+from oprag.errors import ChunkError
 from tests.helpers import ranks
 
 

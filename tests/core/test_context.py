@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, Context, TokenizerError, approximate_tokens, build_context
+from oprag import Chunk, Context, approximate_tokens, build_context
 from oprag.chunk import Place, PositionKind
+from oprag.errors import TokenizerError
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
 # The example has a chunk without a position.
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 
 
 def example(**options: Any) -> Context:
@@ -205,7 +206,7 @@ def test_the_report_of_one_chunk_reads_well():
     assert "\n\ndropped" not in context.explain()
 
 
-@pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 def test_the_report_says_what_is_not_known():
     report = build_context([Chunk("a", 0), Chunk("b", 1)]).explain()
     assert table(report, "sources")[1] == ["(unknown)", "1", "1", "kind", "7,", "none"]
@@ -271,7 +272,7 @@ def test_a_repr_counts_no_tokens():
     assert repr(build_context(cut(TEXT, [(0, 9)]), count_tokens=counter)).startswith("Context(1 passage of 1 source,")
 
 
-@pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 def test_a_notebook_shows_escaped_and_bounded_text():
     chunks = [hit(f"{number} {HOSTILE}", number, source=HOSTILE, page_label=HOSTILE) for number in range(200)]
     shown = build_context(chunks)._repr_html_()

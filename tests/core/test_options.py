@@ -4,8 +4,9 @@ import pickle
 import numpy as np
 import pytest
 
-from oprag import OP_RAG, ContextOptions, OptionError, arrange, build_context
-from oprag.masking import describe
+from oprag import OP_RAG, ContextOptions, arrange, build_context
+from oprag._internal.masking import describe
+from oprag.errors import OptionError
 from oprag.options import as_context_options
 from tests.helpers import hit
 from tests.option_values import BAD, GOOD, each_bad_value, each_good_value

@@ -10,15 +10,8 @@ from typing import Any
 
 import pytest
 
-from oprag import (
-    Chunk,
-    MissingPositionError,
-    PositionKind,
-    PositionWarning,
-    Span,
-    arrange,
-    build_context,
-)
+from oprag import Chunk, PositionKind, Span, arrange, build_context
+from oprag.errors import MissingPositionError, PositionWarning
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
 from tests.helpers import cut, hit, prose, ranks, run_python, texts
@@ -92,7 +85,7 @@ def test_f7_a_cut_drops_the_worst_and_not_the_last_in_the_document(cut_by):
     assert [drop.chunk.rank for drop in context.dropped] == [3]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize(("policy", "expected"), [("last", [2, 1, 0]), ("first", [0, 2, 1]), ("drop", [2, 1])])
 def test_f8_a_chunk_without_a_position_stands_where_the_policy_says(policy, expected):
     """rag-chunk-reorder takes the rank for the position, so that the best chunk comes first wherever it stands."""
@@ -187,7 +180,7 @@ def test_f13_an_offset_of_minus_one_is_no_place_in_the_text():
     assert texts(arrange(placed)) == [piece for piece, _ in pieces]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 def test_f13_offsets_that_are_all_wrong_lose_and_repeat_no_chunk():
     """In a repeating text LangChain's start_index runs 0 … 1080, -1, 64 …: neither rising nor true."""
     pieces = split_by_words("one two three. " * 80)

@@ -19,10 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, Context, OpragError, Span, arrange, build_context
+from oprag import Chunk, Context, Span, arrange, build_context
+from oprag.errors import OpragError
 from tests.helpers import prose, ranks
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 TEXT = prose(40, seed=13)
 

@@ -115,7 +115,7 @@ try:
     {statement}
 except ImportError as error:
     import oprag
-    print(isinstance(error, oprag.MissingExtraError), error)
+    print(isinstance(error, oprag.errors.MissingExtraError), error)
 """
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_origin
 
 import pytest
 
-from oprag.option_fields import METHOD_OPTIONS, OPTIONS
+from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
 
 MODULES = [
     "oprag",
@@ -19,7 +19,7 @@ MODULES = [
     "oprag.llama_index",
     "oprag.mcp",
     "oprag.methods",
-    "oprag.profile",
+    "oprag.methods.profile",
     "oprag.stores",
 ]
 

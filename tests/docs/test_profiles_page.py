@@ -14,8 +14,8 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 
 from oprag import ContextOptions, __version__
-from oprag.profile import Profile, read_profile
-from oprag.token_counters import COUNTERS
+from oprag._internal.tokenizers import COUNTERS
+from oprag.methods.profile import Profile, read_profile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "profiles.md").read_text(encoding="utf-8")
 (SHOWN,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

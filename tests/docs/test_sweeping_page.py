@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.profile import read_profile
+from oprag.methods.profile import read_profile
 from tests.reader import ROOT, text_blocks
 
 PAGE = (ROOT / "docs" / "how_to" / "sweep.md").read_text(encoding="utf-8")

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oprag import OptionError, split_tokens
+from oprag import split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.names import counter_of
+from oprag.errors import OptionError
 
 pytestmark = pytest.mark.integration
 

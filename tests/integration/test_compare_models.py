@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from oprag import OptionError
 from oprag.compare.providers.model import ModelSpec
+from oprag.errors import OptionError
 from oprag.methods.model_calls import Message, Prompt, Usage
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
 from tests.helpers import run_python

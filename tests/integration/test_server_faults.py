@@ -5,7 +5,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from oprag import ModelError, ModelWarning
+from oprag.errors import ModelError, ModelWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.integration.asking import ASSEMBLY, CHUNKS, HOW, QUESTION

@@ -14,10 +14,11 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from oprag import CacheWarning, VectorCache
+from oprag import VectorCache
+from oprag._internal.warn import forget as forget_warnings
 from oprag.embedding.vector_cache import text_keys
+from oprag.errors import CacheWarning
 from oprag.langchain import OrderPreservingRetriever
-from oprag.warn import forget as forget_warnings
 from tests.helpers import WordEmbedder
 
 if sys.platform != "win32":

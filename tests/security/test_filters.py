@@ -24,7 +24,8 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from pydantic import ValidationError
 
-from oprag import DocumentIndex, OptionError
+from oprag import DocumentIndex
+from oprag.errors import OptionError
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from oprag import OpragError
 from oprag.compare.plan import make_plan
 from oprag.compare.spec.experiment import Experiment
+from oprag.errors import OpragError
 from tests.compare.folders import write_data
 from tests.security.fuzzing import cases, check_message, mutated
 

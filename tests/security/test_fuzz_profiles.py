@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from oprag import OpragError
 from oprag.compare.providers.names import counter_of
-from oprag.profile import read_profile
+from oprag.errors import OpragError
+from oprag.methods.profile import read_profile
 from tests.security.fuzzing import VALUES, cases, check_message, mutated
 
 PROFILE = '''\

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from oprag._internal.files.pdf import pdf_pages
 from oprag.errors import InputFileError
-from oprag.files.pdf import pdf_pages
 from tests.pdfs import one_page, pdf, stream
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="limits of a process of Unix")
@@ -94,7 +94,9 @@ def test_threads_leave_warnings_and_loggers_as_they_were():
 def test_a_program_without_a_main_guard_reads_a_file_once(tmp_path):
     # Some ways to start processes run the main program again in each of them.
     (tmp_path / "a.pdf").write_bytes(pdf("The harbour has nine cranes."))
-    program = "from oprag.files.pdf import pdf_pages; print(pdf_pages('a.pdf', open('a.pdf', 'rb').read(), 'cli'))"
+    program = (
+        "from oprag._internal.files.pdf import pdf_pages; print(pdf_pages('a.pdf', open('a.pdf', 'rb').read(), 'cli'))"
+    )
     (tmp_path / "program.py").write_text(program)
     for command in (["-c", program], ["program.py"]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -11,11 +11,13 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import TextNode
 
-from oprag import Chunk, MissingPositionError, build_context, langchain, llama_index, masking
+from oprag import Chunk, build_context, langchain, llama_index
+from oprag._internal import masking
+from oprag._internal.warn import forget
 from oprag.agents.working_context import WorkingContext
+from oprag.errors import MissingPositionError
 from oprag.methods.answer import Answer
 from oprag.methods.method_answers import MethodAnswers
-from oprag.warn import forget
 
 LENGTH = 800_000
 NAMES = {

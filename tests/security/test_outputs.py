@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from oprag._internal.files.writing import replacing
 from oprag.errors import OptionError
-from oprag.files.writing import replacing
-from oprag.profile import Profile, write_profile
+from oprag.methods.profile import Profile, write_profile
 from tests.compare.folders import oprag, write_experiment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and signals of Unix")

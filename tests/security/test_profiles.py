@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from oprag import OptionError
-from oprag.profile import read_profile
+from oprag.errors import OptionError
+from oprag.methods.profile import read_profile
 
 LOAD = """
 import sys
-from oprag.profile import read_profile
+from oprag.methods.profile import read_profile
 try:
     read_profile(sys.argv[1])
 except Exception as error:

@@ -8,7 +8,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import TextNode
 
-from oprag import Chunk, OptionError, SourceReadError, build_context, langchain, llama_index
+from oprag import Chunk, build_context, langchain, llama_index
+from oprag.errors import OptionError, SourceReadError
 from tests.adapters.contract.frameworks import SOURCE, Framework, each_framework, each_way
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.scripted import by_step

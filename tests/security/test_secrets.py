@@ -16,13 +16,13 @@ from typer.testing import CliRunner
 
 import oprag
 from oprag import build_context
+from oprag._internal.masking import without_keys
 from oprag.chunk import Chunk
 from oprag.cli.app import app
 from oprag.compare import Results
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.running.run import run
 from oprag.errors import OpragError, OpragWarning
-from oprag.masking import without_keys
 from tests.compare.helpers import experiment
 
 # Made up, and in the form of real ones.
@@ -127,7 +127,8 @@ def test_an_error_that_is_huge_or_says_nothing_is_a_failed_call_like_another(tmp
 
 
 @pytest.mark.parametrize(
-    "module", ["oprag", "oprag.langchain", "oprag.llama_index", "oprag.compare", "oprag.methods", "oprag.profile"]
+    "module",
+    ["oprag", "oprag.langchain", "oprag.llama_index", "oprag.compare", "oprag.methods", "oprag.methods.profile"],
 )
 def test_an_object_that_is_not_ours_is_named_by_its_type(module):
     public = pytest.importorskip(module, exc_type=ImportError)

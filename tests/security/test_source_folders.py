@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from oprag import SourceFolder, SourceReadError
+from oprag import SourceFolder
+from oprag.errors import SourceReadError
 from oprag.langchain import OrderPreservingChain
 from tests.adapters.langchain.conftest import RecordingChatModel, giving
 

@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 from oprag import build_context
+from oprag._internal.text_table import CONTROL_CHARACTERS
 from oprag.chunk import Chunk
 from oprag.errors import MissingPositionError
-from oprag.text_table import CONTROL_CHARACTERS
 
 HOSTILE = "\x1b[2J\x9b31m\u202egnp\r\x07"
 COMMAND = "from oprag.cli import main; main()"

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
-from oprag.assembly.order import in_order
-from oprag.assembly.section import section_of
-from oprag.assembly.select import without_missing
-from oprag.assembly.stitch import place_in_source
 from oprag.chunk import Chunk, Place, Span, changed, sorted_by_rank
 from oprag.context import Context
 from oprag.options import ContextOptions
+from oprag.pipeline.order import in_order
+from oprag.pipeline.section import section_of
+from oprag.pipeline.select import without_missing
+from oprag.pipeline.stitch import place_in_source
 from oprag.positions.fields import (
     NUMBERING_FIELD,
     READ_FIELDS,
@@ -20,7 +20,7 @@ from oprag.positions.fields import (
     WITHIN_PAGE_FIELDS,
     with_usual_fields,
 )
-from oprag.positions.placing import NO_STORE, place, warn_about
+from oprag.positions.retrieved import NO_STORE, place, warn_about
 from oprag.positions.values import TOO_LARGE, ordinal, whole
 
 __all__ = ["identities", "kept_chunks", "may_be_same"]

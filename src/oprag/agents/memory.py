@@ -7,9 +7,9 @@ from typing import Any
 
 from oprag.agents.identity import identities, may_be_same
 from oprag.agents.numbered_text import VisibleText, head_of
-from oprag.assembly.stitch import span_in_source
 from oprag.chunk import Chunk, Place, Span, changed
 from oprag.options import ContextOptions
+from oprag.pipeline.stitch import span_in_source
 
 __all__ = ["Memory", "Search"]
 

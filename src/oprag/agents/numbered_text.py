@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from oprag.assembly.render import header_of
-from oprag.assembly.section import section_of
-from oprag.assembly.stitch import STRIPPED, Passage, added_texts, each_alone, place_in_source
+from oprag._internal.masking import shown
+from oprag._internal.text_table import one_line, printable, safe, shortened
+from oprag._internal.tokens import count
 from oprag.chunk import Chunk, counted
-from oprag.markers import without_markers
-from oprag.masking import shown
 from oprag.options import ContextOptions
+from oprag.pipeline.markers import without_markers
+from oprag.pipeline.render import header_of
+from oprag.pipeline.section import section_of
+from oprag.pipeline.stitch import STRIPPED, Passage, added_texts, each_alone, place_in_source
 from oprag.positions.readings import is_exact, page_of
-from oprag.text_table import one_line, printable, safe, shortened
-from oprag.tokens import count
 
 __all__ = [
     "GAP",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from oprag.assembly.headings import Heading, headings_in, title_of
-from oprag.assembly.joined import join_chunks
-from oprag.assembly.section import SECTION_FIELDS, heading_levels
 from oprag.chunk import Chunk
+from oprag.pipeline.headings import Heading, headings_in, title_of
+from oprag.pipeline.joined import join_chunks
+from oprag.pipeline.section import SECTION_FIELDS, heading_levels
 from oprag.positions.readings import page_of
 
 __all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]

@@ -8,23 +8,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
+from oprag._internal.masking import describe
+from oprag._internal.tokens import count
 from oprag.agents.grep import TIME_LIMIT, Pattern
 from oprag.agents.numbered_text import source_label
 from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
-from oprag.assembly.joined import join_chunks
-from oprag.assembly.render import render
-from oprag.assembly.stitch import Passage, stitch
 from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import BudgetError, OptionError, SourceReadError
-from oprag.masking import describe
 from oprag.options import ContextOptions, check_count
+from oprag.pipeline.joined import join_chunks
+from oprag.pipeline.render import render
+from oprag.pipeline.stitch import Passage, stitch
 from oprag.positions.fields import SOURCE_FIELDS
+from oprag.positions.source_names import source_of
 from oprag.positions.source_order import Listing, order_of
-from oprag.positions.sources import source_of
 from oprag.positions.values import natural_key
 from oprag.stores.adapter import StoreAdapter, StoredChunk, source_in
 from oprag.stores.listing import can_list, each_once
-from oprag.tokens import count
 
 if TYPE_CHECKING:
     from oprag.positions.source_texts import SourceTexts

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.agents.memory import Memory, Search
 from oprag.agents.numbered_text import clean_note
 from oprag.chunk import Place, changed
 from oprag.errors import MissingExtraError
-from oprag.masking import describe
 from oprag.options import ContextOptions
 
 try:

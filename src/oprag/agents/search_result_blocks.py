@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from oprag._internal.masking import describe
 from oprag.agents.numbered_text import Part, head_of
-from oprag.assembly.stitch import Passage
-from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError
-from oprag.markers import without_markers
-from oprag.masking import describe
 from oprag.methods.model_calls import part
 from oprag.options import ContextOptions
+from oprag.pipeline.context_report import METADATA_KEY
+from oprag.pipeline.markers import without_markers
+from oprag.pipeline.stitch import Passage
 
 __all__ = [
     "Form",

@@ -10,13 +10,13 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
+from oprag._internal.masking import describe
+from oprag._internal.warn import warn
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.search_result_blocks import Form
 from oprag.agents.working_context import SEARCH_OPTIONS, WorkingContext
 from oprag.errors import OptionError, RetrievalWarning
-from oprag.masking import describe
 from oprag.options import ContextOptions
-from oprag.warn import warn
 
 __all__ = [
     "DEFAULT_K",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from oprag._internal.tokens import count
 from oprag.agents.memory import Memory
 from oprag.agents.numbered_text import (
     GAP,
@@ -20,14 +21,13 @@ from oprag.agents.numbered_text import (
     source_label,
     write,
 )
-from oprag.assembly.stitch import stitch
 from oprag.chunk import Chunk, changed
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions, as_context_options
-from oprag.positions.placing import Placed, order_of_found, report_sources
+from oprag.pipeline.stitch import stitch
+from oprag.positions.retrieved import Placed, order_of_found, report_sources
 from oprag.positions.source_order import SourceOrder
-from oprag.tokens import count
 
 __all__ = ["combined", "write_combined", "write_source"]
 

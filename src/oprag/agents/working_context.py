@@ -7,6 +7,7 @@ from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Self, get_args
 
+from oprag._internal.masking import describe, masked_error
 from oprag.agents.identity import kept_chunks
 from oprag.agents.memory import Memory, Search
 from oprag.agents.numbered_text import (
@@ -21,14 +22,13 @@ from oprag.agents.numbered_text import (
 )
 from oprag.agents.search_result_blocks import Form, fingerprint, numbered_blocks, read_answer, source_name
 from oprag.agents.whole_context import combined, write_combined, write_source
-from oprag.assembly.stitch import Passage
 from oprag.chunk import Chunk, Place, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
-from oprag.masking import describe, masked_error
 from oprag.methods.citations import Citation, citation_of, cited_in
 from oprag.methods.quotes import is_quoted, normal
 from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text
+from oprag.pipeline.stitch import Passage
 
 __all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
 

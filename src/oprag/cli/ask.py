@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from oprag.assembly.stitch import Passage
+from oprag._internal.files.pdf import is_pdf, pdf_pages
+from oprag._internal.files.reading import file_text
+from oprag._internal.masking import shown
+from oprag._internal.text_table import one_line, safe
+from oprag._internal.tokenizers import LOCAL
 from oprag.chunk import Span, counted
 from oprag.cli.console import WorkProgress, console, echo_json, print_status
 from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, typed_options
@@ -22,16 +26,12 @@ from oprag.context import Context
 from oprag.embedding.embedder import DualEncoder, Embedder
 from oprag.embedding.static import local_embedder
 from oprag.errors import InputFileError, OptionError
-from oprag.files.pdf import is_pdf, pdf_pages
-from oprag.files.reading import file_text
 from oprag.index.document_index import DocumentIndex
-from oprag.masking import shown
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
-from oprag.text_table import one_line, safe
-from oprag.token_counters import LOCAL
+from oprag.pipeline.stitch import Passage
 
 if TYPE_CHECKING:
     from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
@@ -90,7 +90,7 @@ def ask(
 
     The options of the method and of the model require --model.
     """
-    from oprag.profile import Profile, options_for, read_profile
+    from oprag.methods.profile import Profile, options_for, read_profile
 
     check_question(question)
     settings = Profile() if profile is None else read_profile(profile)

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from oprag._internal.masking import describe
+from oprag._internal.text_table import safe
 from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
 from oprag.cli.options import AsJson, typed_options
 from oprag.errors import DataError, InputFileError
-from oprag.masking import describe
 from oprag.options import ContextOptions
 from oprag.positions.check_report import PositionCheck
 from oprag.stores.adapter import StoredChunk
-from oprag.text_table import safe
 
 __all__ = ["check"]
 
@@ -58,9 +58,9 @@ def check(
 
 def _checked(path: Path, options: ContextOptions, read_source: str | None, max_chunks: int) -> PositionCheck:
     # Imported here to keep the other commands fast to start.
-    from oprag.files.source_reader import as_reader
+    from oprag._internal.files.source_reader import as_reader
     from oprag.positions.check import Checked, check_listings
-    from oprag.positions.remedies import LANGCHAIN
+    from oprag.positions.suggestions import LANGCHAIN
     from oprag.stores.listing import chunks_of_rows
 
     return check_listings(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oprag._internal.files.writing import check_target
+from oprag._internal.masking import describe, reason
 from oprag.cli.console import EXIT_INCOMPLETE, print_status
 from oprag.cli.options import (
     LIMITS,
@@ -25,8 +27,6 @@ from oprag.cli.options import (
     Yes,
 )
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
-from oprag.files.writing import check_target
-from oprag.masking import describe, reason
 
 if TYPE_CHECKING:
     from oprag.compare.results import Results
@@ -130,7 +130,7 @@ def compare(
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
         path = Path(results_file) if results_file is not None else place.with_suffix(".db")
         check_metric(metric, experiment)
-        from oprag.profile import PROFILE
+        from oprag.methods.profile import PROFILE
 
         for target, kind in ((csv, CSV), (profile, PROFILE)):
             if target is not None:

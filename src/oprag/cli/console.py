@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oprag import errors
+from oprag._internal.masking import clean
+from oprag._internal.text_table import CONTROL_CHARACTERS
 from oprag.errors import OpragError, OpragWarning
-from oprag.masking import clean
-from oprag.text_table import CONTROL_CHARACTERS
 
 __all__ = [
     "EXIT_INCOMPLETE",

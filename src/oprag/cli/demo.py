@@ -9,7 +9,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from oprag.assembly.stitch import Passage
+from oprag._internal.text_table import one_line, safe, shortened
 from oprag.chunk import Chunk
 from oprag.cli.ask import index_sources, place_of, retriever_of, show_answer, stream_answer
 from oprag.cli.console import console
@@ -19,7 +19,7 @@ from oprag.context import build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import MissingExtraError
 from oprag.options import ContextOptions, check_question
-from oprag.text_table import one_line, safe, shortened
+from oprag.pipeline.stitch import Passage
 
 if TYPE_CHECKING:
     from oprag.langchain.retriever import OrderPreservingRetriever

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from oprag._internal.masking import describe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, echo_json, print_status
 from oprag.cli.tables import plan_as_json, print_json, print_tables
 from oprag.compare.analysis.wording import money_text
@@ -17,11 +18,10 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.results import Results
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
-from oprag.masking import describe
 from oprag.methods.run import CUT_SHORT, EMPTY
 
 __all__ = [
@@ -59,7 +59,7 @@ def check_metric(metric: str | None, experiment: Experiment) -> None:
         raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
-def plan_of(experiment: Experiment | ResolvedExperiment, path: Path, **how: bool) -> Plan:
+def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool) -> Plan:
     """Return what a run would do; see `make_plan`."""
     with stdout_to_stderr(), WorkProgress("answers planned") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
@@ -86,7 +86,7 @@ def plan_and_run(
 
     A new results file is removed if nothing is run.
     """
-    opened = ResolvedExperiment(experiment)
+    opened = PreparedExperiment(experiment)
     is_new = not path.exists()
     with stdout_to_stderr():
         try:
@@ -144,7 +144,7 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
             )
 
 
-def _run(opened: ResolvedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
+def _run(opened: PreparedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
     with WorkProgress() as progress:
 
         def show(now: RunReport) -> None:
@@ -191,7 +191,7 @@ def finish(
         metric = results.ranking_metric(metric)
         setting = results.deployed(metric)
         about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
-        from oprag.profile import write_profile
+        from oprag.methods.profile import write_profile
 
         write_profile(setting.profile(about), profile)
         print_status(f"Profile: {profile}")

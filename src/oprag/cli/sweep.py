@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from oprag._internal.files.writing import check_target
+from oprag._internal.masking import describe
+from oprag._internal.tokenizers import LOCAL
 from oprag.cli.console import print_status
 from oprag.cli.options import (
     MODEL,
@@ -22,9 +25,6 @@ from oprag.cli.options import (
     typed_options,
 )
 from oprag.errors import OptionError
-from oprag.files.writing import check_target
-from oprag.masking import describe
-from oprag.token_counters import LOCAL
 
 __all__ = ["sweep"]
 
@@ -109,7 +109,7 @@ def sweep(
     others: dict[str, Any] = {} if metric is None else {"metrics": list(dict.fromkeys([metric, "evidence_coverage"]))}
     if profile != _NONE:
         read = [results, data] if questions is None else [results, data, questions]
-        from oprag.profile import PROFILE
+        from oprag.methods.profile import PROFILE
 
         check_target(profile, *read, kind=PROFILE, advice="name another file with --write-profile, or none")
     with stdout_to_stderr():

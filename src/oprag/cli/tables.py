@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
+from oprag._internal.text_table import safe
 from oprag.cli.console import console, echo_json, print_status
 from oprag.compare.analysis.differences import SettingDifference, axis_pairs
 from oprag.compare.analysis.summary import SettingSummary
@@ -18,7 +19,6 @@ from oprag.compare.report import differences, settings
 from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.running.run import RunReport
-from oprag.text_table import safe
 
 __all__ = ["plan_as_json", "print_json", "print_tables"]
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from oprag.lazy import loader
+from oprag._internal.lazy import loader
 
 __all__ = [
     "Curve",

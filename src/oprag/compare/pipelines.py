@@ -12,8 +12,8 @@ from functools import cache, reduce
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from oprag._internal.masking import describe
 from oprag.errors import ExperimentError, ModelError
-from oprag.masking import describe
 from oprag.methods.answer import Answer
 from oprag.methods.model_calls import Completion, Prompt, Usage
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from oprag._internal.tokens import count
 from oprag.compare.analysis.wording import counted, money_text
-from oprag.compare.controls import kind_of
+from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import MemoryCache, WorkCache
 from oprag.compare.db.keys import key_of
@@ -24,10 +25,10 @@ from oprag.compare.pipelines import UNKNOWN_USAGE
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.model import Model
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.running.calls import Ledger
+from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
-from oprag.compare.running.library import Library, search_of
-from oprag.compare.running.resolved import ResolvedExperiment, Scorable
+from oprag.compare.running.prepared import PreparedExperiment, Scorable
+from oprag.compare.running.retrieval import Retrieval, search_of
 from oprag.compare.running.run import RunState
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import Cell
@@ -35,7 +36,6 @@ from oprag.compare.spec.money import Limits
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.methods.effects import Embed, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt, Usage
-from oprag.tokens import count
 
 __all__ = ["Plan", "make_plan"]
 
@@ -149,7 +149,7 @@ class Plan:
 
 
 def make_plan(
-    experiment: Experiment | ResolvedExperiment,
+    experiment: Experiment | PreparedExperiment,
     path: str | os.PathLike[str] | None = None,
     *,
     retry_failed: bool = False,
@@ -163,7 +163,7 @@ def make_plan(
     such as a changed file, only `run` detects it.
 
     Args:
-        experiment: The experiment; if it is already resolved, its models are known exactly.
+        experiment: The experiment; if it is already prepared, its models are known exactly.
         path: The results file that the run will continue; None for a new run.
         retry_failed: Whether the run will retry questions that failed before.
         keep: Whether to store the splits and vectors of the plan in the results file for the run to reuse; the file is
@@ -180,10 +180,10 @@ def make_plan(
         MissingExtraError: A package that the experiment needs is not installed.
     """
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        resolved = ResolvedExperiment.of(experiment, planned=True)
-        experiment = resolved.experiment
+        prepared = PreparedExperiment.of(experiment, planned=True)
+        experiment = prepared.experiment
         sizes = {name: len(data_set.questions) for name, data_set in experiment.data.items()}
-        cells, combinations, repeated = resolved.cells
+        cells, combinations, repeated = prepared.cells
         plan = Plan(
             cells=len(cells),
             combinations=combinations,
@@ -191,27 +191,27 @@ def make_plan(
             questions=sum(sizes[name] for name in {cell.data for cell in cells}),
             answers=sum(sizes[cell.data] for cell in cells),
             limits=experiment.limits,
-            unscored=resolved.unscored,
-            missing=resolved.missing,
+            unscored=prepared.unscored,
+            missing=prepared.missing,
         )
-        if resolved.missing:
+        if prepared.missing:
             return plan
-        costly = tuple(name for name, embedder in resolved.embedders.items() if embedder.paid)
+        costly = tuple(name for name, embedder in prepared.embedders.items() if embedder.paid)
         found = Done(set(), {}) if file is None else file.done(experiment.name)
-        state = RunState([*resolved.items()], found, retry_failed=retry_failed)
+        state = RunState([*prepared.items()], found, retry_failed=retry_failed)
         replies = MemoryCache(file)
         # The run has no use for the vectors of a stand-in embedder.
         cache = file if keep and file is not None and not costly else replies
-        stand_ins: dict[str, Any] = {name: _StandIn(resolved.embedders[name], cache) for name in costly}
-        models = {name: _CountingModel(experiment, name) for name in resolved.models}
-        counting = resolved.replace(
+        stand_ins: dict[str, Any] = {name: _StandIn(prepared.embedders[name], cache) for name in costly}
+        models = {name: _CountingModel(experiment, name) for name in prepared.models}
+        counting = prepared.replace(
             experiment=experiment.model_copy(update={"max_concurrency": 1}),
-            models={name: Model(one.identity, models[name]) for name, one in resolved.models.items()},
-            embedders=resolved.embedders | stand_ins,
+            models={name: Model(one.identity, models[name]) for name, one in prepared.models.items()},
+            embedders=prepared.embedders | stand_ins,
         )
-        library = _PlannedLibrary(counting, cache)
+        retrieval = _PlannedRetrieval(counting, cache)
         failures: Counter[str] = Counter()
-        with closing(_PlanningEngine(counting, library, replies, Ledger(experiment, Limits(), Spent()))) as engine:
+        with closing(_PlanningEngine(counting, retrieval, replies, Spending(experiment, Limits(), Spent()))) as engine:
             engine.costly = costly
             for number, outcome in enumerate(engine.run(state.waiting), 1):
                 if outcome.error is not None:
@@ -219,7 +219,7 @@ def make_plan(
                 if on_progress is not None:
                     on_progress(number, len(state.waiting))
         spent = Spent() if file is None else file.spent(experiment.name)
-    ledger = Ledger(experiment, experiment.limits, spent)
+    spending = Spending(experiment, experiment.limits, spent)
     return replace(
         plan,
         done=state.answered,
@@ -229,18 +229,18 @@ def make_plan(
                 one.calls,
                 one.usage.input_tokens,
                 one.usage.output_tokens,
-                ledger.cost(name, one.usage),
-                ledger.longest_reply(name),
+                spending.cost(name, one.usage),
+                spending.longest_reply(name),
             )
             for name, one in models.items()
             if one.calls
         },
         failures=failures,
         embedders={
-            name: EmbeddingPlan(one.tokens, ledger.cost(name, Usage(one.tokens))) for name, one in stand_ins.items()
+            name: EmbeddingPlan(one.tokens, spending.cost(name, Usage(one.tokens))) for name, one in stand_ins.items()
         },
         spent=spent,
-        scorable=resolved.scorable,
+        scorable=prepared.scorable,
     )
 
 
@@ -302,8 +302,8 @@ class _StandIn:
         self.tokens += sum(map(self.tokenizer.count, new))
 
 
-class _PlannedLibrary(Library):
-    """A library for placeholder replies, which are not embedded or searched for.
+class _PlannedRetrieval(Retrieval):
+    """A retrieval for placeholder replies, which are not embedded or searched for.
 
     A generated question gets the context of the original question, and all answers have a cosine similarity of 1.
     """

@@ -8,12 +8,12 @@ from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from oprag._internal.text_table import printable
 from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.settings import axis_rank
 from oprag.compare.analysis.wording import difference_text, value_text
 from oprag.compare.stats import Difference
 from oprag.errors import MissingExtraError
-from oprag.text_table import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

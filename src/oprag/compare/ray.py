@@ -13,13 +13,13 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.compare.db.text import error_message, error_name
 from oprag.compare.providers.model import Model
 from oprag.compare.providers.names import main_module, set_main_module
 from oprag.compare.running.calls import ask
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
-from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["check_address", "on_ray"]
@@ -30,13 +30,13 @@ _RETRIES = 5  # of a call whose worker dies
 
 
 @contextmanager
-def on_ray(resolved: ResolvedExperiment, address: str) -> Iterator[ResolvedExperiment]:
+def on_ray(prepared: PreparedExperiment, address: str) -> Iterator[PreparedExperiment]:
     """The experiment with models that are called by workers of a cluster, one for each CPU in turn."""
     try:
         import ray
     except ImportError as error:
         raise MissingExtraError("Running on a Ray cluster", "ray") from error
-    sources = {name: resolved.source_of(name) for name in resolved.models}
+    sources = {name: prepared.source_of(name) for name in prepared.models}
     try:
         ray.cloudpickle.dumps(sources)
     except Exception as error:
@@ -44,7 +44,7 @@ def on_ray(resolved: ResolvedExperiment, address: str) -> Iterator[ResolvedExper
             f"a model cannot be sent to another process: {error}; define it in a module that every process can import",
             sources,
         ) from error
-    concurrency = resolved.experiment.max_concurrency
+    concurrency = prepared.experiment.max_concurrency
     with _connected(ray, address):
         worker = ray.remote(_Worker).options(
             num_cpus=0,  # never waits for a free CPU
@@ -58,10 +58,10 @@ def on_ray(resolved: ResolvedExperiment, address: str) -> Iterator[ResolvedExper
         turns = cycle(workers)
         models = {
             name: Model(model.identity, partial(_ask, turns, name, model.identity))
-            for name, model in resolved.models.items()
+            for name, model in prepared.models.items()
         }
         try:
-            yield resolved.replace(models=models)
+            yield prepared.replace(models=models)
         finally:
             for one in workers:
                 ray.kill(one)  # the cluster may outlive the run
@@ -91,7 +91,7 @@ class _Worker:
     def complete(self, name: str, identity: str, prompt: Prompt) -> tuple[Completion, tuple[str, str] | None]:
         """A reply, and the class and message of its error: many exceptions cannot be pickled."""
         with self._lock:
-            model = self._models.get(name) or ResolvedExperiment.opened(name, self._sources[name])
+            model = self._models.get(name) or PreparedExperiment.opened(name, self._sources[name])
             self._models[name] = model
         if model.identity != identity:
             host = socket.gethostname()

@@ -8,9 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oprag._internal.files.writing import check_target
+from oprag._internal.masking import describe
 from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of
 from oprag.compare.analysis.differences import SettingDifference, axis_pairs
-from oprag.compare.analysis.effects import Effect, slices_of
+from oprag.compare.analysis.main_effects import Effect, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, varying_axes
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
@@ -22,8 +24,6 @@ from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_bette
 from oprag.compare.spec.axes import check_axis
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import MissingExtraError, OptionError
-from oprag.files.writing import check_target
-from oprag.masking import describe
 from oprag.options import check_names
 
 if TYPE_CHECKING:

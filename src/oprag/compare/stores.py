@@ -13,9 +13,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag._internal.masking import describe
 from oprag.embedding.cosine import as_vectors
 from oprag.errors import ExperimentError, MissingExtraError
-from oprag.masking import describe
 
 __all__ = ["STORE_NAMES", "Store"]
 

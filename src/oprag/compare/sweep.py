@@ -6,18 +6,18 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.compare.controls import kind_of
+from oprag._internal.masking import describe
+from oprag._internal.tokenizers import tokenizer_named
+from oprag._internal.tokens import TokenCounter, count
+from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import DataSet, whole_text
 from oprag.compare.metrics.registry import usual_metric
 from oprag.compare.providers.names import LOCAL
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.grid import as_grids
 from oprag.errors import OptionError
 from oprag.index.splitting import Split, pieces_of
-from oprag.masking import describe
-from oprag.token_counters import tokenizer_named
-from oprag.tokens import TokenCounter, count
 
 __all__ = ["sweep_experiment"]
 
@@ -91,7 +91,7 @@ def _check(experiment: Experiment) -> None:
             methods,
         )
     metric = experiment.metric_names[0]
-    scorable = ResolvedExperiment(experiment).scorable[metric]
+    scorable = PreparedExperiment(experiment).scorable[metric]
     if not scorable.questions:
         raise OptionError(f"no answer would have a score of {metric}: {scorable.reason}", metric)
 

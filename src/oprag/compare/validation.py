@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from math import inf
 from typing import Annotated, Any, TypeVar
 
+from oprag._internal.masking import describe, listed
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.masking import describe, listed
 from oprag.options import check_names, plain_number
 
 try:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag._internal.files.database import Database, Format
 from oprag.embedding.cosine import cosine
 from oprag.errors import CacheError
-from oprag.files.database import Database, Format
 
 __all__ = ["VECTOR_SCHEMA", "CacheFile", "read_vectors", "write_vectors"]
 

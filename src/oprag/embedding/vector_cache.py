@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from oprag._internal.files.fork_safe import ForkSafeLock
+from oprag._internal.masking import describe, masked_error
 from oprag.embedding.embedder import model_of
 from oprag.errors import CacheError, EmbeddingError, OptionError
-from oprag.files.fork_safe import ForkSafeLock
-from oprag.masking import describe, masked_error
 from oprag.options import check_count, check_text
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from oprag._internal.masking import describe, error_text, masked_error
+from oprag._internal.sync_async import Step, Steps
+from oprag._internal.warn import warn
 from oprag.chunk import Chunk, changed
 from oprag.context import ContextInputs
 from oprag.errors import CacheError, CacheWarning, EmbeddingError, OpragError, OptionError
-from oprag.masking import describe, error_text, masked_error
 from oprag.options import ContextOptions
-from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, StoredVector
-from oprag.warn import warn
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, changed, counted, quoted
 from oprag.embedding.cosine import CosineSearch, as_vectors, top
 from oprag.embedding.embedder import Embedder, WrappedEmbedder
@@ -20,6 +19,7 @@ from oprag.index.bm25 import BM25Search
 from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.options import check_choice, check_count, check_question
+from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 
 __all__ = ["DocumentIndex", "SearchKind"]
 

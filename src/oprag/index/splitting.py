@@ -10,10 +10,10 @@ from functools import cache
 from operator import index
 from typing import Any, Literal, NamedTuple, get_args
 
+from oprag._internal.masking import describe
 from oprag.errors import ChunkError, MissingSourceError, OptionError, TokenizerError
-from oprag.masking import describe
 from oprag.options import check_choice, check_count
-from oprag.positions.sources import source_name
+from oprag.positions.source_names import source_name
 
 __all__ = [
     "OffsetTokenizer",

@@ -9,10 +9,10 @@ try:
 except ImportError as error:
     raise MissingExtraError("oprag.langchain", "langchain") from error
 
+from oprag._internal.lazy import loader
 from oprag.langchain.compressor import OrderPreservingCompressor
 from oprag.langchain.documents import chunks_of, stamp_positions
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.lazy import loader
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain

@@ -9,15 +9,15 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
+from oprag._internal.sync_async import Step, Steps, run_sync
+from oprag.adapters.backend import Backend, Collected, completed
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.methods.backend import Backend, Collected, completed
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import ContextOptions
-from oprag.steps import Step, Steps, run_sync
 
 __all__ = ["LangChainBackend", "complete"]
 

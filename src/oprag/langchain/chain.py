@@ -15,6 +15,17 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
+from oprag._internal.masking import listed
+from oprag._internal.sync_async import Emit, Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.adapters.fields import (
+    METHOD_OPTIONS,
+    OPTIONS,
+    MethodFields,
+    ReadSourceFields,
+    StoreOrderFields,
+    common_cache,
+    given_options,
+)
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
@@ -26,7 +37,6 @@ from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, fi
 from oprag.langchain.search_chain import with_inputs, without_retrievers
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.langchain.wrapped import walk
-from oprag.masking import listed
 from oprag.methods.answer import Answer
 from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
@@ -34,17 +44,7 @@ from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import drive, prepare
 from oprag.methods.task import Task
-from oprag.option_fields import (
-    METHOD_OPTIONS,
-    OPTIONS,
-    MethodFields,
-    ReadSourceFields,
-    StoreOrderFields,
-    common_cache,
-    given_options,
-)
 from oprag.options import OP_RAG_16K, check_text
-from oprag.steps import Emit, Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 
 __all__ = ["OrderPreservingChain"]
 

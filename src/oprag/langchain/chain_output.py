@@ -9,12 +9,12 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables.utils import AddableDict
 
+from oprag._internal.sync_async import Emit, Steps
 from oprag.langchain.cited_messages import cited_message
 from oprag.langchain.documents import documents_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
-from oprag.steps import Emit, Steps
 
 __all__ = ["ChainOutput", "emitting"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
-from oprag.files.source_reader import ReadSource, as_reader
+from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.retriever import OrderPreservingRetriever, known_filter
@@ -18,8 +18,8 @@ from oprag.options import ContextOptions
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
-from oprag.positions.remedies import LANGCHAIN
-from oprag.positions.sources import SourceKey
+from oprag.positions.source_names import SourceKey
+from oprag.positions.suggestions import LANGCHAIN
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search, chunks_of_rows
 
@@ -60,7 +60,7 @@ def check_positions(
         >>> from langchain_core.documents import Document
         >>> pages = [Document(text, metadata={"source": "book.pdf", "page": 1}) for text in ("one", "two")]
         >>> check = check_positions(pages)
-        >>> check.ok, check.sources[0].certainty, check.sources[0].remedy
+        >>> check.ok, check.sources[0].certainty, check.sources[0].suggestion
         (False, 'unknown', 'documents = stamp_positions(documents)  # and fill a new store')
     """
     store_order = True
@@ -82,7 +82,7 @@ def check_positions(
         for adapter in adapters
         if (rows := chunks_in_search(adapter)) is not None
     ]
-    remedies = replace(
+    suggestions = replace(
         LANGCHAIN,
         writable=any(adapter.writable for adapter in adapters),
         deletable=any(isinstance(adapter.store, VectorStore) for adapter in adapters),
@@ -92,7 +92,7 @@ def check_positions(
     return check_listings(
         listings or [given_chunks(searched, "documents", chunks_of)],
         options,
-        remedies,
+        suggestions,
         max_chunks=max_chunks,
         read_source=reader and reader.filtered(lambda: _first_filter(adapters)),
     )

@@ -9,9 +9,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.content import Citation as Annotation
 
 from oprag.agents.working_context import Cited
-from oprag.context_report import METADATA_KEY
 from oprag.methods.answer import Answer
 from oprag.methods.citations import Citation
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["annotated", "cited_message", "without_annotations"]
 

@@ -9,16 +9,16 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, model_validator
 
-from oprag.assembly.neighbors import NeighborReader
-from oprag.assembly.select import warn_about_few
+from oprag._internal.sync_async import Steps, run_async, run_sync
+from oprag.adapters.fields import ContextFields, ReadSourceFields
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.name_hints import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
-from oprag.option_fields import ContextFields, ReadSourceFields
 from oprag.options import check_question, refuse_filter
-from oprag.ranked_list import by_rank
-from oprag.steps import Steps, run_async, run_sync
+from oprag.pipeline.neighbors import NeighborReader
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingCompressor"]
 

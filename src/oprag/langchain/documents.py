@@ -10,12 +10,12 @@ from langchain_core.documents import Document
 
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
-from oprag.context_report import METADATA_KEY, common_metadata, passage_to_dict
 from oprag.errors import ChunkError
-from oprag.positions.sources import SourceKey
+from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
+from oprag.pipeline.ranked_list import RankedList
+from oprag.positions.source_names import SourceKey
 from oprag.positions.stamp import stamps
 from oprag.positions.values import finite
-from oprag.ranked_list import RankedList
 
 __all__ = ["chunks_of", "documents_of", "stamp_positions"]
 

@@ -10,10 +10,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
+from oprag.adapters.fields import OptionFields
 from oprag.errors import OptionError
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.langchain.name_hints import INDEX_RETRIEVER
-from oprag.option_fields import OptionFields
 from oprag.options import check_count, check_question
 
 __all__ = ["DocumentIndexRetriever"]

@@ -13,8 +13,8 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel
 
+from oprag._internal.masking import describe
 from oprag.errors import PromptError, QueryError
-from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text, reported_usage
 from oprag.methods.prompts import ALIASES, HELPERS, missing_fields
 from oprag.methods.window import Window

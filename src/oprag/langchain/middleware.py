@@ -8,6 +8,7 @@ from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AIMessage
 
+from oprag._internal.warn import warn
 from oprag.agents.working_context import Layout, WorkingContext, check_layout
 from oprag.errors import MissingExtraError, OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import annotated, without_annotations
@@ -20,7 +21,6 @@ from oprag.langchain.search_results import (
 )
 from oprag.langchain.source_files import FileUpdate, SourceFiles
 from oprag.options import ContextOptions, check_bool, check_names
-from oprag.warn import warn
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest

@@ -15,8 +15,9 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
-from oprag.assembly.neighbors import NeighborReader
-from oprag.assembly.select import warn_about_few
+from oprag._internal.masking import listed
+from oprag._internal.sync_async import Step, Steps, run_async, run_sync
+from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
@@ -30,16 +31,15 @@ from oprag.langchain.vectors import (
     vector_sources,
 )
 from oprag.langchain.wrapped import only_search, searched_in, takes, unbound, walk
-from oprag.masking import listed
-from oprag.option_fields import ContextFields, ReadSourceFields, StoreOrderFields
 from oprag.options import (
     OP_RAG_16K,
     ContextOptions,
     as_context_options,
     check_question,
 )
-from oprag.ranked_list import by_rank
-from oprag.steps import Step, Steps, run_async, run_sync
+from oprag.pipeline.neighbors import NeighborReader
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
 from oprag.stores.listing import searched_store
 

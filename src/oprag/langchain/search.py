@@ -11,10 +11,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
+from oprag._internal.masking import describe
+from oprag._internal.sync_async import Step, Steps
 from oprag.errors import ChunkError, OptionError
-from oprag.masking import describe
 from oprag.positions.values import finite
-from oprag.steps import Step, Steps
 from oprag.stores.adapter import adapter_of
 
 __all__ = ["SearchType", "documents_and_scores", "search", "search_by_vector", "takes_a_vector"]

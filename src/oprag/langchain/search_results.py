@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 
+from oprag._internal.masking import describe
+from oprag._internal.warn import warn
 from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
 from oprag.agents.working_context import Delta, Layout, WorkingContext, check_layout
 from oprag.chunk import Chunk, changed
-from oprag.context_report import METADATA_KEY
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
-from oprag.markers import MARKER, without_markers
-from oprag.masking import describe
 from oprag.methods.citations import numbers_in
 from oprag.options import ContextOptions
-from oprag.ranked_list import RankedList
-from oprag.warn import warn
+from oprag.pipeline.context_report import METADATA_KEY
+from oprag.pipeline.markers import MARKER, without_markers
+from oprag.pipeline.ranked_list import RankedList
 
 __all__ = [
     "STATE_KEY",

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import ToolMessage
 
+from oprag._internal.masking import describe, shown
+from oprag._internal.tokens import count
 from oprag.agents.numbered_text import NOTHING, clean_note, joined, source_label
 from oprag.agents.working_context import WorkingContext
 from oprag.chunk import counted
 from oprag.errors import OptionError
 from oprag.langchain.search_results import Gathered, SearchResult
 from oprag.langchain.tool_results import IN_FILES, is_saved_elsewhere
-from oprag.masking import describe, shown
-from oprag.tokens import count
 
 __all__ = ["FileUpdate", "SourceFiles"]
 

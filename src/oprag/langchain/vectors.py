@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from langchain_core.documents import Document
 from pydantic import Field, SkipValidation
 
-from oprag.assembly.neighbors import NeighborReader
+from oprag.adapters.fields import VectorFields, list_of_neighbors
 from oprag.chunk import Chunk, changed
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.name_hints import HOW_TO_PASS
-from oprag.option_fields import VectorFields, list_of_neighbors
 from oprag.options import ContextOptions, requires
+from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import can_list
 from oprag.stores.stored_neighbors import StoredNeighbors

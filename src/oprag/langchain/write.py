@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from oprag.files.source_reader import ReadSource
-from oprag.positions.sources import SourceKey
-from oprag.positions.write_plan import WrittenPositions
+from oprag._internal.files.source_reader import ReadSource
+from oprag.positions.source_names import SourceKey
+from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import adapter_of
 from oprag.stores.write_into import write_into
 

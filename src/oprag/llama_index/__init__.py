@@ -9,7 +9,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("oprag.llama_index", "llama-index") from error
 
-from oprag.lazy import loader
+from oprag._internal.lazy import loader
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.retriever import OrderPreservingRetriever

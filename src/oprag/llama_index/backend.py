@@ -12,19 +12,19 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag.assembly.select import warn_about_few
+from oprag._internal.sync_async import Step, Steps, run_sync
+from oprag.adapters.backend import Backend, Collected, completed
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.vectors import FindPositions, NodeSources, context_of
-from oprag.methods.backend import Backend, Collected, completed
 from oprag.methods.model_calls import Completion, Prompt, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.options import ContextOptions
-from oprag.ranked_list import by_rank
-from oprag.steps import Step, Steps, run_sync
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 
 __all__ = ["LlamaIndexBackend", "complete"]
 

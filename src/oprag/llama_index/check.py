@@ -12,20 +12,20 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
+from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError
-from oprag.files.source_reader import ReadSource, as_reader
-from oprag.llama_index.found import merged_from, searched_by, searched_in, store_of
 from oprag.llama_index.hierarchy import with_absolute_spans
 from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields
+from oprag.llama_index.wrapped import merged_from, searched_by, searched_in, store_of
 from oprag.options import ContextOptions, check_count, refuse_filter
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
-from oprag.positions.remedies import LLAMA_INDEX
-from oprag.positions.sources import SourceKey
+from oprag.positions.source_names import SourceKey
+from oprag.positions.suggestions import LLAMA_INDEX
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search
 from oprag.stores.llama_index_chunks import node_of_row
@@ -99,7 +99,7 @@ def check_positions(
     variable = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
     if isinstance(searched, BasePydanticVectorStore):
         variable = "vector_store"
-    remedies = replace(
+    suggestions = replace(
         LLAMA_INDEX,
         store=variable,
         writable=merged is None and any(adapter.writable for adapter in stores),
@@ -109,7 +109,7 @@ def check_positions(
     return check_listings(
         listings or [given_chunks(searched, "nodes", _chunks_of)],
         ContextOptions(source_key=source_key, position_key=position_key),
-        remedies,
+        suggestions,
         max_chunks=max_chunks,
         read_source=as_reader(read_source),
     )

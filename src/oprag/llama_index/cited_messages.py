@@ -16,8 +16,8 @@ from llama_index.core.base.response.schema import PydanticResponse, Response
 
 from oprag.agents.search_result_blocks import source_name
 from oprag.agents.working_context import Cited
-from oprag.context_report import METADATA_KEY
 from oprag.methods.answer import Answer
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["blocks_of", "cited_message", "content_of"]
 

@@ -13,14 +13,14 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
-from oprag.assembly.neighbors import NeighborReader
+from oprag._internal.masking import describe
+from oprag.adapters.fields import list_of_neighbors
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
-from oprag.llama_index.found import searched_by
 from oprag.llama_index.nodes import chunk_of, chunks_of
-from oprag.masking import describe
-from oprag.option_fields import list_of_neighbors
+from oprag.llama_index.wrapped import searched_by
 from oprag.options import ContextOptions
+from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import can_list
 from oprag.stores.orders import PlacesOfSource

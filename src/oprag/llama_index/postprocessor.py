@@ -11,18 +11,18 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel, ConfigDict
 
-from oprag.assembly.select import warn_about_few
+from oprag._internal.sync_async import Steps, run_async, run_sync
+from oprag._internal.warn import warn
+from oprag.adapters.fields import callables
 from oprag.context import Context
 from oprag.errors import RetrievalWarning
 from oprag.llama_index.name_hints import POSTPROCESSOR
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.llama_index.vectors import IndexFields, context_of
-from oprag.option_fields import callables
 from oprag.options import ContextOptions
-from oprag.ranked_list import by_rank
-from oprag.steps import Steps, run_async, run_sync
-from oprag.warn import warn
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingPostprocessor"]
 

@@ -26,6 +26,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
+from oprag._internal.masking import describe
+from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag.adapters.fields import MethodFields, common_cache, given_options
 from oprag.context import Context, build_context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
@@ -37,7 +40,6 @@ from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
-from oprag.masking import describe
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Retrieve
 from oprag.methods.method_answers import MethodAnswers, check_methods
@@ -47,9 +49,7 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import answering, drive, prepare
 from oprag.methods.task import Task
-from oprag.option_fields import MethodFields, common_cache, given_options
 from oprag.options import NO_LIMITS, ContextOptions, check_bool
-from oprag.steps import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 
 __all__ = ["OrderPreservingQueryEngine"]
 

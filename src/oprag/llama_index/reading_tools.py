@@ -12,6 +12,7 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, ValidationError
 
+from oprag._internal.sync_async import Step, Steps
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.tools import READING_TOOLS, ReadingTool, check_tool_name, refusal, schema_of, warn_if_unreadable
 from oprag.agents.working_context import Delta
@@ -21,7 +22,6 @@ from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results, working_context_of
 from oprag.llama_index.search_tool import awaiting, numbered, searched_with, tool_of
 from oprag.options import ContextOptions
-from oprag.steps import Step, Steps
 
 __all__ = ["create_reading_tools", "sources_of"]
 

@@ -16,9 +16,9 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
 from oprag.context import Context
-from oprag.context_report import METADATA_KEY
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["AnswerPieces", "response_of", "streaming_response", "streaming_response_async"]
 

@@ -11,14 +11,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from oprag.assembly.select import warn_about_few
+from oprag._internal.sync_async import Step, Steps, run_async, run_sync
 from oprag.context import Context
 from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources, context_of, refuse_reordered
 from oprag.options import ContextOptions, check_question
-from oprag.ranked_list import by_rank
-from oprag.steps import Step, Steps, run_async, run_sync
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingRetriever"]
 

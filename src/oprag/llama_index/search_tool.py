@@ -16,6 +16,8 @@ from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel
 
+from oprag._internal.sync_async import Step, Steps, run_async, run_sync
+from oprag.adapters.fields import OPTIONS
 from oprag.agents.search_result_blocks import Form
 from oprag.agents.tools import (
     DEFAULT_K,
@@ -30,13 +32,11 @@ from oprag.agents.tools import (
 from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
-from oprag.context_report import METADATA_KEY
 from oprag.llama_index.cited_messages import blocks_of
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
-from oprag.option_fields import OPTIONS
 from oprag.options import ContextOptions, check_choice
-from oprag.steps import Step, Steps, run_async, run_sync
+from oprag.pipeline.context_report import METADATA_KEY
 from oprag.stores.llama_index_nodes import with_metadata
 
 __all__ = [

@@ -10,12 +10,12 @@ from uuid import uuid4
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
+from oprag.adapters.fields import HELP, OptionFields
 from oprag.errors import ChunkError
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.saving import loaded, without_functions
-from oprag.option_fields import HELP, OptionFields
 from oprag.options import check_key
-from oprag.positions.sources import SourceKey
+from oprag.positions.source_names import SourceKey
 from oprag.positions.stamp import given_source, stamps
 from oprag.stores.llama_index_nodes import with_metadata
 

@@ -14,21 +14,21 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
-from oprag.assembly.neighbors import NeighborReader
+from oprag._internal.sync_async import Step, Steps
+from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
-from oprag.llama_index.found import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.llama_index.nodes import shown_nodes
-from oprag.option_fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
+from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
-from oprag.steps import Step, Steps
+from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import searched_store
 

@@ -7,10 +7,10 @@ from typing import Any
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from oprag.files.source_reader import ReadSource
-from oprag.llama_index.found import searched_in, store_of
-from oprag.positions.sources import SourceKey
-from oprag.positions.write_plan import WrittenPositions
+from oprag._internal.files.source_reader import ReadSource
+from oprag.llama_index.wrapped import searched_in, store_of
+from oprag.positions.source_names import SourceKey
+from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import adapter_of
 from oprag.stores.write_into import write_into
 

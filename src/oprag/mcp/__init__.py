@@ -7,7 +7,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("oprag.mcp", "mcp") from error
 
-from oprag.lazy import set_public_module
+from oprag._internal.lazy import set_public_module
 from oprag.mcp.server import create_mcp_server
 
 __all__ = ["create_mcp_server"]

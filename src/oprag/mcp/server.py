@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
+from oprag._internal.masking import masked_error
 from oprag.agents.reading import Reading
 from oprag.agents.tools import (
     NOTHING,
@@ -25,7 +26,6 @@ from oprag.agents.tools import (
     warn_if_unreadable,
 )
 from oprag.errors import OpragError
-from oprag.masking import masked_error
 from oprag.mcp.loading import Loading
 from oprag.mcp.sdk import CallContext, Server, ToolError, read_only, result, result_type, session_of
 from oprag.mcp.searched import Searched, searched

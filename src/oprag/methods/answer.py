@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from oprag.assembly.stitch import Passage
+from oprag._internal.masking import masked_error, shown
+from oprag._internal.text_table import escaped, one_line, printable, shortened, table
 from oprag.chunk import counted, quoted
 from oprag.context import Context
-from oprag.context_report import passage_to_dict
-from oprag.masking import masked_error, shown
 from oprag.methods.citations import Citation, cited_in
 from oprag.methods.model_calls import Call, Usage
-from oprag.text_table import escaped, one_line, printable, shortened, table
+from oprag.pipeline.context_report import passage_to_dict
+from oprag.pipeline.stitch import Passage
 
 __all__ = [
     "Answer",

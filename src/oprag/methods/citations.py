@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from oprag.assembly.section import section_of
-from oprag.assembly.stitch import Passage, stitch
 from oprag.chunk import Chunk, Span
-from oprag.markers import MARKER
 from oprag.methods.quotes import is_quoted, normal, quote_before
+from oprag.pipeline.markers import MARKER
+from oprag.pipeline.section import section_of
+from oprag.pipeline.stitch import Passage, stitch
 from oprag.positions.readings import page_of
 
 __all__ = ["Citation", "citation_of", "cited_in", "numbers_in", "renumbered"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.context import Context
-from oprag.masking import describe
 from oprag.methods.answer import Result
 from oprag.methods.model_calls import Prompt
 from oprag.methods.window import Room, within

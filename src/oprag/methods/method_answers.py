@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oprag._internal.masking import describe, shown
+from oprag._internal.text_table import html_table, one_line, printable, shortened, table
 from oprag.errors import OptionError
-from oprag.masking import describe, shown
 from oprag.methods.answer import Answer
-from oprag.text_table import html_table, one_line, printable, shortened, table
 
 __all__ = ["MethodAnswers", "check_methods"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Literal, get_args
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.methods.prompts import Prompts, as_prompts
 from oprag.options import (
     ContextOptions,

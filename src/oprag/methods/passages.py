@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from oprag.assembly.render import between, render
-from oprag.assembly.stitch import Passage, stitch
+from oprag._internal.tokens import TokenCounter, count
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import BudgetError
 from oprag.methods.model_calls import Prompt
 from oprag.methods.task import Task
 from oprag.options import ContextOptions
-from oprag.tokens import TokenCounter, count
+from oprag.pipeline.render import between, render
+from oprag.pipeline.stitch import Passage, stitch
 
 __all__ = ["Part", "combined", "packed", "parts", "smaller", "split_passages"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, replace
 from string import Formatter
 from typing import Any, Protocol, runtime_checkable
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError, PromptError
-from oprag.masking import describe
 from oprag.methods.model_calls import Message, as_text
 
 __all__ = [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oprag.assembly.stitch import Passage
 from oprag.errors import BudgetError
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.effects import Body, Generate, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.passages import Part, parts, smaller, split_passages
 from oprag.methods.task import Task
+from oprag.pipeline.stitch import Passage
 
 __all__ = ["refine"]
 

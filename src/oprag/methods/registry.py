@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.methods.effects import Body
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task

@@ -9,19 +9,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from oprag._internal.masking import describe, error_text, masked_error
+from oprag._internal.sync_async import Emit, Limit, Parallel, Steps
+from oprag._internal.warn import warn
+from oprag.adapters.backend import Backend, Pieces, Vectors
 from oprag.context import Context
 from oprag.errors import EmbeddingError, ModelError, ModelWarning, OpragError
-from oprag.masking import describe, error_text, masked_error
 from oprag.methods.answer import Answer, Result
-from oprag.methods.backend import Backend, Pieces, Vectors
 from oprag.methods.effects import Body, Effect, Embed, Generate, ReadSources, Request, Retrieve, Together
 from oprag.methods.model_calls import Call, Completion, Prompt, Usage
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import reply_text
 from oprag.methods.task import Task
 from oprag.methods.window import Window, cut_note, overflow_in
-from oprag.steps import Emit, Limit, Parallel, Steps
-from oprag.warn import warn
 
 __all__ = [
     "CUT_SHORT",

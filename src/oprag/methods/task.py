@@ -8,18 +8,18 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from oprag.assembly.render import with_header
-from oprag.assembly.stitch import Passage
+from oprag._internal.masking import describe
+from oprag._internal.tokens import count
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
-from oprag.masking import describe
 from oprag.methods.effects import Retrieve
 from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
 from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Template
 from oprag.methods.window import Room, Window
 from oprag.options import ContextOptions, check_question
-from oprag.tokens import count
+from oprag.pipeline.render import with_header
+from oprag.pipeline.stitch import Passage
 
 __all__ = ["Task"]
 

@@ -6,7 +6,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from oprag.assembly.stitch import Passage
 from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.citations import renumbered
@@ -16,6 +15,7 @@ from oprag.methods.passages import combined
 from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_in, reply_text
 from oprag.methods.task import Task
+from oprag.pipeline.stitch import Passage
 
 __all__ = ["AnsweredVariants", "aggregation", "answered_variants", "no_answer"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from oprag.assembly.stitch import Passage
+from oprag._internal.masking import describe
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import SourceReadError, SourceTooLongError
-from oprag.masking import describe
 from oprag.methods.effects import ReadSources
 from oprag.methods.task import Task
+from oprag.pipeline.stitch import Passage
 
 __all__ = ["WholeSources", "whole_sources"]
 

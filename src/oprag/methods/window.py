@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from oprag._internal.tokens import count
 from oprag.context import Context, assemble
 from oprag.errors import BudgetError
-from oprag.tokens import count
 
 __all__ = ["Overflow", "Room", "Window", "cut_note", "overflow_in", "within"]
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from oprag._internal.masking import clean, describe, masked_error, without_keys
 from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import OptionError
-from oprag.masking import clean, describe, masked_error, without_keys
 from oprag.options import ContextOptions, check_count
 from oprag.positions.check_report import Note, PositionCheck, SourceCheck
 from oprag.positions.copies import copies_of
-from oprag.positions.placing import UNNAMED, doubts, place
 from oprag.positions.readings import stamped_by_store
-from oprag.positions.remedies import NOT_IN_TEXT, Remedies
+from oprag.positions.retrieved import UNNAMED, doubts, place
+from oprag.positions.source_names import SourceKey, field_of, source_of, warn_about_key
 from oprag.positions.source_order import ADDED_AGAIN, Listing, SourceOrder, order_of
 from oprag.positions.source_text import SourceText
-from oprag.positions.sources import SourceKey, field_of, source_of, warn_about_key
+from oprag.positions.suggestions import NOT_IN_TEXT, Suggestions
 
 __all__ = ["Checked", "check_listings", "given_chunks", "order_by_text"]
 
@@ -56,7 +56,7 @@ def given_chunks(given: Any, name: str, chunks_of: Callable[[Any], Iterable[Chun
 def check_listings(
     listings: Sequence[Checked],
     options: ContextOptions,
-    remedies: Remedies,
+    suggestions: Suggestions,
     *,
     max_chunks: int,
     read_source: Callable[[str], str] | None = None,
@@ -68,16 +68,16 @@ def check_listings(
     warn_about_key("position_key", options.position_key, sample.chunks)
     key = options.source_key
     given = f", source_key={'source_key' if callable(key) else repr(key)}" if key is not None else ""
-    remedies = replace(remedies, options=f"{given}, max_chunks={_ALL}" if sample.sampled else given)
+    suggestions = replace(suggestions, options=f"{given}, max_chunks={_ALL}" if sample.sampled else given)
     findings = list(_findings(sample, options, read_source))
-    checks = [_report(found, remedies) for found in findings]
+    checks = [_report(found, suggestions) for found in findings]
     return PositionCheck(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=lambda one: (not one.problem, one.certainty == "known", -one.chunks))),
         chunks=len(sample.chunks),
         sampled=sample.sampled,
         partial_source=sample.partial_source,
-        notes=tuple(_notes(findings, checks, remedies)),
+        notes=tuple(_notes(findings, checks, suggestions)),
     )
 
 
@@ -201,7 +201,7 @@ def _duplicates(order: SourceOrder) -> int:
     return len(again)
 
 
-def _report(found: _Finding, remedies: Remedies) -> SourceCheck:
+def _report(found: _Finding, suggestions: Suggestions) -> SourceCheck:
     order = found.order
     certainty = order.certainty
     return SourceCheck(
@@ -214,12 +214,12 @@ def _report(found: _Finding, remedies: Remedies) -> SourceCheck:
         missing=order.keys.count(None),
         duplicates=0 if found.source is None else _duplicates(order),
         problem=without_keys(found.problem),
-        remedy=remedies.against(found.cause, order, found.listing) if found.problem else "",
+        suggestion=suggestions.against(found.cause, order, found.listing) if found.problem else "",
         ids=tuple(chunk.id for chunk in order.chunks if chunk.id is not None),
     )
 
 
-def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], remedies: Remedies) -> Iterator[Note]:
+def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], suggestions: Suggestions) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     again = [one for one in checks if one.duplicates and one.problem != ADDED_AGAIN]
     if again:
@@ -228,13 +228,13 @@ def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], remedies
         yield Note(
             f"{counted(number, 'chunk')} of {counted(len(again), 'source')} {were} added more than once, so a search "
             "returns duplicates",
-            remedies.deletion(again[0].source),
+            suggestions.deletion(again[0].source),
         )
     if sizes := [found for found in findings if found.source is not None and _has_two_sizes(found.order)]:
         yield Note(
             f"the text of {counted(len(sizes), 'source')}, such as {describe(sizes[0].source)}, was added in chunks of "
             "different sizes, so a search returns parts of it repeatedly",
-            remedies.deletion(sizes[0].source),
+            suggestions.deletion(sizes[0].source),
         )
     if unread := [found for found in findings if found.unread]:
         yield Note(

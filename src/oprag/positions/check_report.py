@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from oprag._internal.masking import clean, describe, shown
+from oprag._internal.text_table import printable, safe, table
 from oprag.chunk import PositionKind, counted
 from oprag.errors import OptionError
-from oprag.masking import clean, describe, shown
 from oprag.positions.readings import kind_text
 from oprag.positions.source_order import Certainty
-from oprag.text_table import printable, safe, table
 
 __all__ = ["Note", "PositionCheck", "SourceCheck", "shown_name", "source_literal", "source_table"]
 
@@ -35,7 +35,7 @@ class SourceCheck:
         duplicates: Number of chunks with the same text at the same place as an earlier one. Without exact positions,
             equal texts are duplicates only if the source, or a part of it, was added more than once.
         problem: Why the order is uncertain in retrieval; empty if it is certain.
-        remedy: A line of code that fixes the problem, tried on the listed chunks if it is about their order.
+        suggestion: A line of code that fixes the problem, tried on the listed chunks if it is about their order.
         ids: The ids for deleting the chunks from the store.
     """
 
@@ -47,7 +47,7 @@ class SourceCheck:
     missing: int
     duplicates: int
     problem: str = ""
-    remedy: str = ""
+    suggestion: str = ""
     ids: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Note(NamedTuple):
     """A finding that does not affect the order, and a line of code against it, which may be empty."""
 
     what: str
-    remedy: str = ""
+    suggestion: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,8 +109,8 @@ class PositionCheck:
 
     def __repr__(self) -> str:
         lines = source_table(self._summary(), _HEAD, [_cells(source) for source in self.sources])
-        for title, what, remedy in self._findings():
-            lines += ["", f"{title}: {what}", *([f"    {remedy}"] if remedy else [])]
+        for title, what, suggestion in self._findings():
+            lines += ["", f"{title}: {what}", *([f"    {suggestion}"] if suggestion else [])]
         return clean("\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class PositionCheck:
             "sampled": self.sampled,
             "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
             "sources": [_as_json(source) for source in self.sources],
-            "notes": [{"what": clean(note.what), "remedy": clean(note.remedy)} for note in self.notes],
+            "notes": [{"what": clean(note.what), "suggestion": clean(note.suggestion)} for note in self.notes],
         }
 
     def _summary(self) -> str:
@@ -137,7 +137,7 @@ class PositionCheck:
         return f"{self.searched}: {found}; {verdict}"
 
     def _findings(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each problem with its first source and the remedy for it, then the notes."""
+        """Yield each problem with its first source and the suggestion for it, then the notes."""
         alike: dict[str, list[SourceCheck]] = {}
         for source in self.sources:
             if source.problem:
@@ -145,9 +145,9 @@ class PositionCheck:
         for problem, (first, *others) in alike.items():
             more = f" and {counted(len(others), 'more source')}" if others else ""
             where = "" if first.source is None else f" ({shown_name(first.source)}{more})"
-            yield "Problem", f"{problem}{where}", first.remedy
+            yield "Problem", f"{problem}{where}", first.suggestion
         for note in self.notes:
-            yield "Note", note.what, note.remedy
+            yield "Note", note.what, note.suggestion
 
 
 def source_literal(name: str | None) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
-from oprag.masking import describe
+from oprag.positions.source_names import SourceKey, source_of, text_of, warn_about_key
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import MAX_PLACES, SourceText
-from oprag.positions.sources import SourceKey, source_of, text_of, warn_about_key
 
 __all__ = ["Located", "locate_positions"]
 

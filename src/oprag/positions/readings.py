@@ -27,7 +27,7 @@ from oprag.positions.fields import (
     with_usual_fields,
 )
 from oprag.positions.links import chain_keys
-from oprag.positions.sources import source_parts
+from oprag.positions.source_names import source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
 
 __all__ = [

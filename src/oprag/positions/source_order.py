@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Place, Position, PositionKind, Span, Uncertain
 from oprag.positions.copies import Again, copies_of
 from oprag.positions.fields import LABEL_FIELD
+from oprag.positions.insertion_order import agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
     FRAME_FIELDS,
@@ -38,7 +39,6 @@ from oprag.positions.readings import (
 )
 from oprag.positions.source_text import SourceText
 from oprag.positions.values import Key
-from oprag.positions.witnesses import agreed_order, confirmed_order
 
 __all__ = [
     "ADDED_AGAIN",

@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from oprag._internal.masking import describe, shown
+from oprag._internal.warn import warn
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
-from oprag.masking import describe, shown
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
-from oprag.positions.sources import SourceKey, source_name, source_of, warn_about_key
+from oprag.positions.source_names import SourceKey, source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
-from oprag.warn import warn
 
 __all__ = ["given_source", "numbering_of", "stamps"]
 

@@ -11,11 +11,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
+from oprag._internal.masking import describe
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
-from oprag.positions.sources import numbers_named, source_name
+from oprag.positions.source_names import numbers_named, source_name
 
 __all__ = [
     "StoreAdapter",

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from oprag.positions.sources import numbers_named
+from oprag.positions.source_names import numbers_named
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import ByKey, listed_nodes, written_to_docstore
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag.positions.fields import DOCUMENT_ID_FIELDS
-from oprag.positions.sources import source_name
+from oprag.positions.source_names import source_name
 from oprag.stores.adapter import StoreAdapter, StoredChunk, refuse_unknown
 from oprag.stores.llama_index_nodes import docstore_rows, listed_nodes, put_rows
 

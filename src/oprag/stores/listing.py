@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk
 from oprag.positions.fields import ID_FIELDS
-from oprag.positions.placing import SearchedStore
+from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
 from oprag.stores.llama_index_nodes import NODE_FIELD
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, refuse_unknown
 
 __all__ = [

@@ -9,22 +9,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from oprag.assembly.neighbors import NeighborReader
+from oprag._internal.filter_key import filter_key
+from oprag._internal.masking import masked_error, shown
+from oprag._internal.sync_async import Step, Steps
+from oprag._internal.warn import warn
 from oprag.chunk import Chunk, Place, changed
 from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
-from oprag.filter_key import filter_key
-from oprag.masking import masked_error, shown
 from oprag.options import ContextOptions
-from oprag.positions.placing import Undecided
+from oprag.pipeline.neighbors import NeighborReader
+from oprag.positions.retrieved import Undecided
+from oprag.positions.source_names import SourceKey, field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts
-from oprag.positions.sources import SourceKey, field_of
-from oprag.steps import Step, Steps
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
-from oprag.warn import warn
 
 __all__ = ["PlacesOfSource", "SourceOrders"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts, chunks_with, parts, refuse_unknown
 from oprag.stores.llama_index_nodes import content_with, docstore_rows, listed_nodes, put_rows
 

@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from oprag.files.fork_safe import ForkSafeLock
-from oprag.positions.sources import source_name
+from oprag._internal.files.fork_safe import ForkSafeLock
+from oprag.positions.source_names import source_name
 
 __all__ = ["Rows", "rows_of"]
 

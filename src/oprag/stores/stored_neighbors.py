@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from oprag.assembly.neighbors import NeighborReader, neighbors_among
 from oprag.chunk import Chunk, Place, changed
 from oprag.options import ContextOptions
+from oprag.pipeline.neighbors import NeighborReader, neighbors_among
+from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
-from oprag.positions.sources import field_of
 from oprag.stores.adapter import StoreAdapter, StoredChunk
 from oprag.stores.listing import each_once
 from oprag.stores.orders import PlacesOfSource

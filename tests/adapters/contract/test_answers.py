@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_classic.chains.question_answering.map_rerank_prompt import PROMPT
 
-from oprag import OptionError, QueryError
+from oprag.errors import OptionError, QueryError
 from oprag.methods import MethodOptions
 from tests.adapters.contract.frameworks import (
     Framework,

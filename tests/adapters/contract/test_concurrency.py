@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.contract.frameworks import (
     Framework,
     both_sides,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import oprag
-from oprag import ModelError, ModelWarning, SourceReadError, SourceTooLongError
+from oprag.errors import ModelError, ModelWarning, SourceReadError, SourceTooLongError
 from oprag.methods import Call
 from tests.adapters.contract.frameworks import (
     SOURCE,

@@ -16,7 +16,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import ValidationError
 
-from oprag import DocumentIndex, OptionError, langchain, llama_index
+from oprag import DocumentIndex, langchain, llama_index
+from oprag.errors import OptionError
 from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbered
 from tests.helpers import WordEmbedder, word_offsets

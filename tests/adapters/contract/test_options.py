@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from oprag import ContextOptions, OptionError
+from oprag import ContextOptions
+from oprag.errors import OptionError
 from tests.adapters.contract.surfaces import SURFACES, Surface, each_assignable_surface, each_surface
 from tests.option_values import a_bad_value_of_each
 
@@ -106,7 +107,7 @@ def test_every_option_is_taken_as_it_is_and_followed(surface: Surface, name: str
         assert {option: getattr(options, option) for option in DEFAULTS} == expected
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize("surface", [one for one in SURFACES if "store" not in one.name], ids=str)
 @pytest.mark.parametrize(
     ("options", "expected"),

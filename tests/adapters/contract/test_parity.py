@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.contract.frameworks import FRAMEWORKS, both_sides, each_method
 from tests.adapters.contract.test_ways import over_sources
 from tests.adapters.scripted import METHODS, QUESTION

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from oprag import InputFileError, OptionError
-from oprag.option_fields import METHOD_OPTIONS, OPTIONS
-from oprag.profile import Profile, read_profile, write_profile
+from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
+from oprag.errors import InputFileError, OptionError
+from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.adapters.contract.surfaces import Surface, each_surface, each_that_answers, each_that_retrieves
 from tests.adapters.scripted import STEPS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag import PromptError
+from oprag.errors import PromptError
 from tests.adapters.contract.frameworks import SOURCE, Framework, each_framework, each_method, each_way
 from tests.adapters.scripted import HOSTILE, STEPS, by_step
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError, QueryError
+from oprag.errors import ModelError, QueryError
 from oprag.methods import Answer
 from tests.adapters.contract.frameworks import Framework, each_kind_of_model, each_method
 from tests.adapters.scripted import QUESTION, both_sides, by_step

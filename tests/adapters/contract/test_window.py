@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag import BudgetError, ModelError, SourceTooLongError
+from oprag.errors import BudgetError, ModelError, SourceTooLongError
 from tests.adapters.contract.frameworks import (
     SOURCE,
     Framework,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from oprag import ChunkError, OpragWarning, QueryError
+from oprag.errors import ChunkError, OpragWarning, QueryError
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever, stamp_positions
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION

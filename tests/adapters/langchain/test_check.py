@@ -14,7 +14,9 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import ChunkError, DocumentIndex, OptionError, PositionKind, PositionWarning, SourceWarning
+from oprag import DocumentIndex, PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import ChunkError, OptionError, PositionWarning, SourceWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -25,7 +27,6 @@ from oprag.langchain import (
 )
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
-from oprag.warn import forget
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, store_of
 from tests.adapters.langchain.test_positions import prose
 from tests.adapters.langchain.test_store_order import split, windows
@@ -272,7 +273,7 @@ def test_nothing_is_embedded_or_changed():
     assert repr(store.store) == before
 
 
-# Remedies.
+# Suggestions.
 
 
 class WritableStore(InMemoryVectorStore):
@@ -292,11 +293,11 @@ def registered(monkeypatch):
 
 def test_positions_are_written_into_a_store_that_allows_it(registered):
     registered(WritableStore, WritableAdapter)
-    remedy = only(check_positions(store_of(split("a.txt", 1), WritableStore))).remedy
+    suggestion = only(check_positions(store_of(split("a.txt", 1), WritableStore))).suggestion
     trust = "  # or trust_store_order=True, if nothing was added later"
-    assert remedy == f"write_positions(store, read_source=documents){trust}"
+    assert suggestion == f"write_positions(store, read_source=documents){trust}"
     torn = [*windows("a.txt", 1)[12:], *windows("a.txt", 1)[:9]]
-    assert only(check_positions(store_of(torn, WritableStore))).remedy == remedy
+    assert only(check_positions(store_of(torn, WritableStore))).suggestion == suggestion
 
 
 def test_another_store_is_filled_anew(registered):
@@ -304,16 +305,16 @@ def test_another_store_is_filled_anew(registered):
         write = StoreAdapter.write
 
     registered(WritableStore, ReadOnly)
-    remedy = only(check_positions(store_of(split("a.txt", 1), WritableStore))).remedy
-    assert remedy == STAMP
-    assert only(check_positions(split("a.txt", 1))).remedy == STAMP
+    suggestion = only(check_positions(store_of(split("a.txt", 1), WritableStore))).suggestion
+    assert suggestion == STAMP
+    assert only(check_positions(split("a.txt", 1))).suggestion == STAMP
 
 
 def test_documents_without_a_source_are_named():
-    remedy = check_positions([Document("a"), Document("b")]).sources[0].remedy
-    assert remedy == 'documents = stamp_positions(documents, source="...")  # and fill a new store'
+    suggestion = check_positions([Document("a"), Document("b")]).sources[0].suggestion
+    assert suggestion == 'documents = stamp_positions(documents, source="...")  # and fill a new store'
     names = {"stamp_positions": stamp_positions, "documents": [Document("a"), Document("b")]}
-    exec(remedy, names)
+    exec(suggestion, names)
     assert check_positions(names["documents"]).ok
 
 
@@ -321,8 +322,8 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     chunks = windows("a'b.txt", 1)
     store = store_of([*chunks, *windows("other.txt", 2), *edited(chunks)])
     source = next(one for one in check_positions(store).sources if one.problem)
-    assert source.remedy == """store.delete(check_positions(store).ids("a'b.txt"))  # and add it once"""
-    exec(source.remedy, {"store": store, "check_positions": check_positions})
+    assert source.suggestion == """store.delete(check_positions(store).ids("a'b.txt"))  # and add it once"""
+    exec(source.suggestion, {"store": store, "check_positions": check_positions})
     assert {row["metadata"]["source"] for row in store.store.values()} == {"other.txt"}
     store.add_documents(chunks)
     assert check_positions(store).ok
@@ -353,7 +354,7 @@ def test_a_source_that_was_split_twice_is_told(in_sequence):
     documents = [chunk for splitter in splitters for chunk in splitter.split_documents([document])]
     note = check_positions(store_of(documents) if in_sequence else documents).notes[-1]
     assert note.what.startswith("the text of 1 source, such as 'a.txt', was added in chunks of different sizes")
-    assert bool(note.remedy) == in_sequence
+    assert bool(note.suggestion) == in_sequence
 
 
 def test_a_text_of_another_version_is_not_named_again():
@@ -363,7 +364,7 @@ def test_a_text_of_another_version_is_not_named_again():
     source = only(check_positions(store, read_source={"a.txt": text.replace("a", "4", 1)}))
     assert "lacks 1 chunk" in source.problem
     # The chunks have no positions: what is added again would be in the order of the store, which nothing confirms.
-    assert source.remedy == STAMP
+    assert source.suggestion == STAMP
 
 
 def test_a_subclass_of_a_store_may_search_in_its_own_way():
@@ -391,7 +392,7 @@ def test_the_line_is_about_a_source_of_any_name(name):
     added = [Document(one.page_content, metadata={"source": name}) for one in windows("a.txt", 1) * 2]
     found = check_positions(store_of([*others, *added]))
     printed = [line.strip() for line in str(found).splitlines() if "delete(" in line]
-    for line in (found.notes[0].remedy, found.to_dict()["notes"][0]["remedy"], *printed):
+    for line in (found.notes[0].suggestion, found.to_dict()["notes"][0]["suggestion"], *printed):
         store = store_of([*others, *added])
         exec(line, {"store": store, "check_positions": check_positions})
         assert [row["text"] for row in store.store.values()] == [one.page_content for one in others]
@@ -401,16 +402,16 @@ def test_the_line_is_about_a_source_of_any_name(name):
 def test_the_line_leaves_out_a_name_that_is_long_or_contains_keys(name):
     store = store_of([Document(one.page_content, metadata={"source": name}) for one in windows("a.txt", 1) * 2])
     found = check_positions(store)
-    remedy = found.notes[0].remedy
-    assert remedy.startswith("store.delete(check_positions(store).ids('sha256:")
+    suggestion = found.notes[0].suggestion
+    assert suggestion.startswith("store.delete(check_positions(store).ids('sha256:")
     assert found.ids(name) == list(store.store)
-    exec(remedy, {"store": store, "check_positions": check_positions})
+    exec(suggestion, {"store": store, "check_positions": check_positions})
     assert store.store == {}
 
 
 def test_the_line_has_the_source_key_of_the_check():
     store = store_of([Document(one.page_content, metadata={"book": "a"}) for one in windows("a", 1) * 2])
-    line = check_positions(store, source_key="book").notes[0].remedy
+    line = check_positions(store, source_key="book").notes[0].suggestion
     exec(line, {"store": store, "check_positions": check_positions})
     assert store.store == {}
 
@@ -424,7 +425,7 @@ def test_the_line_of_a_check_with_a_filter_deletes_nothing_of_other_tenants():
     mine = store.as_retriever(search_kwargs={"filter": lambda document: document.metadata["tenant"] == "a"})
     store.add_documents([of_tenants[0]])
     (note,) = check_positions(mine).notes
-    exec(note.remedy, {"store": store, "retriever": mine, "check_positions": check_positions})
+    exec(note.suggestion, {"store": store, "retriever": mine, "check_positions": check_positions})
     assert [row["metadata"]["tenant"] for row in store.store.values()] == ["b"] * len(chunks)
 
 
@@ -473,7 +474,7 @@ def test_texts_are_read_from_the_documents_of_the_loader(name: str):
     ]
     splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0)
     store = store_of(splitter.split_documents(documents))
-    line = only(check_positions(store)).remedy
+    line = only(check_positions(store)).suggestion
     assert line.startswith("write_positions(store, read_source=documents)")
     exec(line, {"store": store, "documents": documents, "write_positions": write_positions})
     checked = only(check_positions(store))

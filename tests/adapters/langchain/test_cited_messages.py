@@ -19,8 +19,9 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from oprag import Chunk, OptionError, RetrievalWarning, WorkingContext
+from oprag import Chunk, WorkingContext
 from oprag.agents.search_result_blocks import is_block
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
     OrderPreservingMiddleware,
     cited_message,

@@ -10,7 +10,7 @@ from langchain_classic.retrievers.document_compressors import DocumentCompressor
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from pydantic import ValidationError
 
-from oprag import BudgetError, ChunkError, RetrievalWarning
+from oprag.errors import BudgetError, ChunkError, RetrievalWarning
 from oprag.langchain import OrderPreservingCompressor
 from tests.adapters.langchain.conftest import numbers_of, parts
 from tests.adapters.scripted import QUESTION

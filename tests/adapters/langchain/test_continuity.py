@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import DocumentIndex, RetrievalWarning
+from oprag import DocumentIndex
+from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,

@@ -10,7 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
-from oprag import DocumentIndex, OptionError, QueryError, RetrievalWarning
+from oprag import DocumentIndex
+from oprag.errors import OptionError, QueryError, RetrievalWarning
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.conftest import RecordingChatModel, Runs
 from tests.helpers import WordEmbedder, prose, word_offsets

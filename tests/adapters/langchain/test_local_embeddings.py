@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag import LocalEmbedder, MissingExtraError
+from oprag import LocalEmbedder
 from oprag.embedding import static
+from oprag.errors import MissingExtraError
 from oprag.langchain import LocalEmbeddings, OrderPreservingRetriever, as_embedder
 
 TEXTS = ["She left port in May.", "Bread is baked daily.", ""]

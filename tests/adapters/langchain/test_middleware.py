@@ -20,8 +20,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from oprag import DataError, OptionError, WorkingContext
-from oprag.errors import RetrievalWarning
+from oprag import WorkingContext
+from oprag.errors import DataError, OptionError, RetrievalWarning
 from oprag.langchain import (
     OrderPreservingMiddleware,
     OrderPreservingRetriever,

@@ -27,7 +27,7 @@ from oprag.agents.working_context import Layout
 from oprag.langchain import OrderPreservingMiddleware, working_context_of
 from tests.adapters.langchain.agents import ScriptedModel, agent_of, asked, has_whole_prefix, results_in, thread
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 WORDS = [f"w{number:03d}" for number in range(90)]
 LENGTH, STEP = 6, 4  # words

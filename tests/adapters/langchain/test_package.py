@@ -10,7 +10,8 @@ import pytest
 from pydantic import Field
 
 import oprag.langchain
-from oprag import ContextOptions, MissingExtraError
+from oprag import ContextOptions
+from oprag.errors import MissingExtraError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.methods import MethodOptions
 from tests.helpers import declared_descriptions, shown_after_import

@@ -19,9 +19,10 @@ from langchain_text_splitters import (
     TextSplitter,
 )
 
-from oprag import Context, PositionKind, PositionWarning, SourceWarning
+from oprag import Context, PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning, SourceWarning
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
-from oprag.warn import forget
 from tests.adapters.langchain.conftest import giving
 from tests.adapters.scripted import QUESTION
 

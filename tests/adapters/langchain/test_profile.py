@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from oprag.profile import Profile, read_profile, write_profile
+from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.adapters.langchain.chain.conftest import Model
 from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION, STEPS, by_step

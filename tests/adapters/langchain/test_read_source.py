@@ -11,9 +11,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import PositionKind, PositionWarning
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from oprag.warn import forget
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.langchain.test_positions import prose
 from tests.pdfs import pdf

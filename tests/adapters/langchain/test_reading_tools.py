@@ -21,7 +21,8 @@ from langgraph.prebuilt import ToolNode
 from pydantic import Field
 
 import oprag.agents.reading as reading_module
-from oprag import DocumentIndex, OptionError, RetrievalWarning, split_tokens
+from oprag import DocumentIndex, split_tokens
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingMiddleware,

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 
-from oprag import BudgetError, OptionError, RetrievalWarning
+from oprag.errors import BudgetError, OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of, texts
 from tests.adapters.scripted import QUESTION

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import ValidationError
 
-from oprag import ChunkError, OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of, texts
 from tests.adapters.scripted import QUESTION

@@ -15,7 +15,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
-from oprag import DataError, OptionError, RetrievalWarning, WorkingContext
+from oprag import WorkingContext
+from oprag.errors import DataError, OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
 from tests.adapters.langchain.agents import (
     ScriptedModel,

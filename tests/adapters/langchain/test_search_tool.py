@@ -16,8 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.unit_tests import ToolsUnitTests
 from pydantic import ValidationError
 
-from oprag import OptionError
-from oprag.errors import MissingPositionError
+from oprag.errors import MissingPositionError, OptionError
 from oprag.langchain import OrderPreservingRetriever, create_search_tool, working_context_of
 from tests.adapters.langchain.agents import PARTS, ScriptedModel, agent_of, asked, found, results_in, search_tool
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import Context, DocumentIndex, RetrievalWarning
-from oprag.assembly.section import section_of
+from oprag import Context, DocumentIndex
+from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -20,6 +20,7 @@ from oprag.langchain import (
     gather_search_results,
     stamp_positions,
 )
+from oprag.pipeline.section import section_of
 from oprag.stores.in_memory import LangChainInMemory
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.scripted import QUESTION

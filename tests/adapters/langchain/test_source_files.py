@@ -19,7 +19,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
-from oprag import OptionError, WorkingContext
+from oprag import WorkingContext
+from oprag.errors import OptionError
 from oprag.langchain import (
     OrderPreservingMiddleware,
     create_reading_tools,
@@ -255,7 +256,7 @@ HOSTILE_NAMES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 def test_each_source_has_a_safe_file_of_its_own():
     found = [Document(f"Text {n}.", metadata={"source": name, "page": 1}) for n, name in enumerate(HOSTILE_NAMES)]
     model = ScriptedModel(turns=[["all"], "The end."])

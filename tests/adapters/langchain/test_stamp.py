@@ -10,7 +10,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
-from oprag import ChunkError, MissingSourceError, OptionError, PositionKind
+from oprag import PositionKind
+from oprag.errors import ChunkError, MissingSourceError, OptionError
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from tests.adapters.langchain.conftest import giving, store_of, texts
 from tests.adapters.scripted import QUESTION

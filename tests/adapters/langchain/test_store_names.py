@@ -14,7 +14,7 @@ from oprag.langchain import (
     create_reading_tools,
     create_search_tool,
 )
-from oprag.profile import Profile
+from oprag.methods.profile import Profile
 from tests.adapters.langchain.conftest import parts, store_of, texts
 from tests.adapters.scripted import QUESTION
 

@@ -23,12 +23,13 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import OptionError, PositionKind, PositionWarning
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import OptionError, PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, check_positions
 from oprag.stores import StoreAdapter, adapter, orders, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
-from oprag.warn import forget
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.langchain.test_positions import prose
 

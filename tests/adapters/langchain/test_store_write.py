@@ -13,7 +13,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.stores import InMemoryByteStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.stores import StoreAdapter, StoredVector
 from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search

@@ -14,7 +14,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
 from oprag.methods import Answer
 from tests.adapters.langchain.conftest import RecordingChatModel, parts, store_of

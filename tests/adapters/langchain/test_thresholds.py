@@ -15,17 +15,9 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
-from oprag import (
-    CacheWarning,
-    ChunkError,
-    DocumentIndex,
-    EmbeddingError,
-    OptionError,
-    PositionWarning,
-    SourceReadError,
-    VectorCache,
-)
+from oprag import DocumentIndex, VectorCache
 from oprag.context import Context
+from oprag.errors import CacheWarning, ChunkError, EmbeddingError, OptionError, PositionWarning, SourceReadError
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,

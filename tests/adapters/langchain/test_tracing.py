@@ -7,7 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 
-from oprag import BudgetError, ChunkError, QueryError
+from oprag.errors import BudgetError, ChunkError, QueryError
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import Runs, giving, numbers_of
 from tests.adapters.scripted import QUESTION

@@ -13,11 +13,12 @@ from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 
-from oprag import ContextOptions, DocumentIndex, OptionError, PositionKind
+from oprag import ContextOptions, DocumentIndex, PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, check_positions, write_positions
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
-from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
 from tests.counting import CountingEmbeddings
 from tests.helpers import with_answers
@@ -209,7 +210,7 @@ def test_a_sequence_that_nothing_confirms_is_written_where_it_is_trusted_and_can
     right = {"a.txt": text}
     assert write_positions(store).added == {}
     # The line of the check finds the order in the text.
-    assert "read_source=" in check_positions(store).sources[0].remedy
+    assert "read_source=" in check_positions(store).sources[0].suggestion
     trusting = write_positions(store, trust_store_order=True)
     assert trusting.written == len(store.store)
     found, told = asked(store, k=99)

@@ -10,7 +10,8 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag import BudgetError, Context, QueryError
+from oprag import Context
+from oprag.errors import BudgetError, QueryError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from tests.adapters.llama_index.conftest import ListRetriever, Spans, numbered, numbers
 

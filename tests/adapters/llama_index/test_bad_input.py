@@ -24,7 +24,7 @@ from llama_index.core.schema import (
 )
 from pydantic import AnyUrl
 
-from oprag import ChunkError, OpragWarning
+from oprag.errors import ChunkError, OpragWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import numbered, numbers, ranked, stamped_node, texts
 

@@ -26,7 +26,9 @@ from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriev
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from oprag import ChunkError, OpragWarning, OptionError, PositionKind
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import ChunkError, OpragWarning, OptionError
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
@@ -37,7 +39,6 @@ from oprag.llama_index import (
 )
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
-from oprag.warn import forget
 from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, numbers, windows
 from tests.helpers import prose
 
@@ -184,7 +185,7 @@ def test_a_check_of_auto_merging_promises_no_order_of_the_store():
     leaves_of: Any = searched.as_retriever()
     found = only(check_positions(AutoMergingRetriever(leaves_of, context)))
     assert found.problem
-    assert found.remedy.startswith("nodes = StampPositions()(parser.get_nodes_from_documents(documents))")
+    assert found.suggestion.startswith("nodes = StampPositions()(parser.get_nodes_from_documents(documents))")
 
 
 def merging(documents, stamp):
@@ -216,19 +217,19 @@ def test_the_line_for_nodes_of_several_levels_stamps_all():
     pages = pdf("a.pdf", 1)
     parser = HierarchicalNodeParser.from_defaults()
     names: dict[str, Any] = {"documents": pages, "StampPositions": StampPositions, "parser": parser}
-    exec(only(check_positions(merging(pages, ""))).remedy, names)
+    exec(only(check_positions(merging(pages, ""))).suggestion, names)
     assert all("chunk_index" in node.metadata for node in names["nodes"])
 
 
 def test_lines_of_code_name_what_was_checked():
     nodes = index_of([*windows("a.txt", 1)[12:], *windows("a.txt", 1)[:9]])
     docstore, count = nodes.docstore, len(nodes.docstore.docs)
-    assert only(check_positions(nodes)).remedy.startswith("write_positions(index,")
-    assert only(check_positions(docstore)).remedy.startswith("write_positions(docstore,")
+    assert only(check_positions(nodes)).suggestion.startswith("write_positions(index,")
+    assert only(check_positions(docstore)).suggestion.startswith("write_positions(docstore,")
     docstore.add_documents([node.model_copy(update={"id_": f"{key} again"}) for key, node in docstore.docs.items()])
     (note,) = check_positions(docstore).notes
     assert note.what.startswith(f"{count} chunks of 1 source were added more than once")
-    exec(note.remedy, {"docstore": docstore, "check_positions": check_positions})
+    exec(note.suggestion, {"docstore": docstore, "check_positions": check_positions})
     assert docstore.docs == {}
 
 
@@ -262,8 +263,8 @@ def test_positions_are_written_into_a_docstore():
     texts = {"a.txt": "one two three"}
     found = SummaryIndex(without)
     trust = "  # or trust_store_order=True, if nothing was added later"
-    assert only(check_positions(found)).remedy == f"write_positions(index, read_source=documents){trust}"
-    assert only(check_positions(found.docstore)).remedy == "write_positions(docstore, read_source=documents)"
+    assert only(check_positions(found)).suggestion == f"write_positions(index, read_source=documents){trust}"
+    assert only(check_positions(found.docstore)).suggestion == "write_positions(docstore, read_source=documents)"
     write_positions(found, read_source=texts)
     assert check_positions(found).ok
 
@@ -336,7 +337,7 @@ def pdf(name, seed, count=6):
     return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
 
 
-# Remedies.
+# Suggestions.
 
 
 def test_what_cannot_be_written_is_stamped_after_the_parser(monkeypatch):
@@ -350,13 +351,13 @@ def test_what_cannot_be_written_is_stamped_after_the_parser(monkeypatch):
     nodes = parser.get_nodes_from_documents(documents)
     names = {"parser": parser, "documents": documents, "StampPositions": StampPositions}
     for searched in (nodes, index_of(nodes)):
-        exec(only(check_positions(searched)).remedy, names)
+        exec(only(check_positions(searched)).suggestion, names)
         assert check_positions(names["nodes"]).ok
 
 
 def test_nodes_without_a_source_are_named():
-    remedy = check_positions([TextNode(text=text) for text in "ab"]).sources[0].remedy
-    assert 'StampPositions(source="...")' in remedy
+    suggestion = check_positions([TextNode(text=text) for text in "ab"]).sources[0].suggestion
+    assert 'StampPositions(source="...")' in suggestion
 
 
 def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
@@ -366,8 +367,8 @@ def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
 
     monkeypatch.setattr(adapter, "_registered", {})
     register_store(SimpleVectorStore, WritableAdapter)
-    remedy = only(check_positions(SCENARIOS["torn apart"]())).remedy
-    assert remedy.startswith("write_positions(index, read_source=documents)")
+    suggestion = only(check_positions(SCENARIOS["torn apart"]())).suggestion
+    assert suggestion.startswith("write_positions(index, read_source=documents)")
 
 
 def test_the_line_deletes_a_source_that_was_added_twice():
@@ -375,7 +376,7 @@ def test_the_line_deletes_a_source_that_was_added_twice():
     searched.insert(document())
     found = check_positions(searched)
     assert (found.ok, [source.source for source in found.sources if source.duplicates]) == (True, ["a.txt"])
-    exec(found.notes[0].remedy, {"index": searched, "check_positions": check_positions})
+    exec(found.notes[0].suggestion, {"index": searched, "check_positions": check_positions})
     assert only(check_positions(searched)).source == "b.txt"
     searched.insert(document())
     assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())

@@ -22,7 +22,7 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.llama_index import (
     OrderPreservingFunctionAgent,
     cited_message,

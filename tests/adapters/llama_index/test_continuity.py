@@ -5,7 +5,7 @@ import warnings
 import pytest
 from llama_index.core.llms import MockLLM
 
-from oprag import RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,

@@ -11,7 +11,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
 
-from oprag import EmbeddingError
+from oprag.errors import EmbeddingError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.adapters.llama_index.test_thresholds import CountingModel

@@ -35,9 +35,10 @@ from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelati
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from oprag import Chunk, PositionKind, PositionWarning
+from oprag import Chunk, PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
-from oprag.warn import forget
 from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
 
 DRAWS = 100

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from llama_index.core import Document, VectorStoreIndex
 
-from oprag import LocalEmbedder, MissingExtraError
+from oprag import LocalEmbedder
 from oprag.embedding import static
+from oprag.errors import MissingExtraError
 from oprag.llama_index import LocalEmbedding, OrderPreservingRetriever
 
 TEXTS = ["She left port in May.", "Bread is baked daily.", "a"]

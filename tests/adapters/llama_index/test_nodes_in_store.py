@@ -33,7 +33,7 @@ from llama_index.core.vector_stores import (
 )
 from pydantic import PrivateAttr, ValidationError
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.nodes import chunk_of
 from oprag.positions.stamp import stamps

@@ -23,7 +23,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag import MissingPositionError, PositionWarning, RetrievalWarning, SourceWarning
+from oprag.errors import MissingPositionError, PositionWarning, RetrievalWarning, SourceWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from tests.adapters.llama_index.conftest import (
     ListRetriever,
@@ -102,7 +102,7 @@ def test_keys_named_by_the_caller():
     assert texts(kept) == ["u", "x", "y", "z"]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize(("policy", "expected"), [("last", "023x"), ("first", "x023"), ("drop", "023")])
 def test_nodes_without_a_position(policy: Any, expected: str):
     lost = TextNode(text="x", metadata={"file_name": "book"})
@@ -191,7 +191,7 @@ def test_orders_what_prev_next_postprocessor_leaves_in_disorder():
     assert numbers(kept) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize(
     "options",
     [

@@ -7,9 +7,9 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import ValidationError
 
-from oprag import RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.profile import Profile, write_profile
+from oprag.methods.profile import Profile, write_profile
 from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, stamped_node
 
 CONTEXT: dict[str, Any] = {

@@ -8,11 +8,12 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from oprag import PositionKind, PositionWarning
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
-from oprag.warn import forget
 from tests.adapters.langchain.test_positions import prose
 from tests.adapters.llama_index.test_store_order import asked, index_of, numbers
 

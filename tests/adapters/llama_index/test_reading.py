@@ -10,10 +10,11 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
-from oprag import OptionError, arrange
+from oprag import arrange
 from oprag.agents.reading import StoredSources
-from oprag.llama_index.found import searched_by, store_of
+from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
+from oprag.llama_index.wrapped import searched_by, store_of
 from oprag.options import ContextOptions
 from tests.adapters.llama_index.conftest import HashedWords, prose
 

@@ -18,7 +18,7 @@ from llama_index.core.tools import ToolOutput
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters, SimpleVectorStore
 from llama_index.core.workflow import Context
 
-from oprag import OptionError, RetrievalWarning
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingFunctionAgent,
     OrderPreservingRetriever,

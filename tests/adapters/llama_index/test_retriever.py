@@ -28,7 +28,7 @@ from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import ValidationError
 
-from oprag import BudgetError, QueryError, RetrievalWarning
+from oprag.errors import BudgetError, QueryError, RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,

@@ -13,7 +13,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 
-from oprag import DataError, OptionError
+from oprag.errors import DataError, OptionError
 from oprag.llama_index import create_search_tool, working_context_of
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,

@@ -28,7 +28,9 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from pydantic import ValidationError
 
-from oprag import OptionError, QueryError, build_context
+from oprag import build_context
+from oprag.adapters.fields import OPTIONS
+from oprag.errors import OptionError, QueryError
 from oprag.llama_index import (
     OrderPreservingRetriever,
     chunks_of,
@@ -37,7 +39,6 @@ from oprag.llama_index import (
     working_context_of,
 )
 from oprag.llama_index.search_tool import SearchTool
-from oprag.option_fields import OPTIONS
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
     NumberedRetriever,

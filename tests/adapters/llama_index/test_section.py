@@ -11,14 +11,15 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, NodeWithScore, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag import Context, RetrievalWarning
-from oprag.assembly.section import section_of
+from oprag import Context
+from oprag.errors import RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
     OrderPreservingRetriever,
     create_search_tool,
 )
+from oprag.pipeline.section import section_of
 from tests.adapters.llama_index.engine.conftest import Model
 from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding
 

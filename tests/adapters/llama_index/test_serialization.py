@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from oprag import Chunk, Passage, SerializationWarning
+from oprag import Chunk, Passage
+from oprag.errors import SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor
 from tests.adapters.llama_index.conftest import numbered, numbers
 from tests.helpers import WordEmbedder

@@ -26,7 +26,7 @@ from llama_index.core.schema import (
 )
 from pydantic import Field, ValidationError
 
-from oprag import ChunkError, MissingSourceError, SerializationWarning
+from oprag.errors import ChunkError, MissingSourceError, SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import inversions, places, prose, ranked
 

@@ -13,9 +13,9 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
+from oprag._internal.warn import forget
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.stores import orders
-from oprag.warn import forget
 from tests.helpers import prose
 
 QUESTION = "Where does the river end?"

@@ -22,8 +22,9 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import PrivateAttr, ValidationError
 
-from oprag import ChunkError, EmbeddingError, OptionError, SerializationWarning, VectorCache
+from oprag import VectorCache
 from oprag.context import Context
+from oprag.errors import ChunkError, EmbeddingError, OptionError, SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.llama_index.conftest import ListRetriever

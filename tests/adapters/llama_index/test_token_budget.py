@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
-from oprag import BudgetError, TokenizerError
+from oprag.errors import BudgetError, TokenizerError
 from oprag.llama_index import OrderPreservingPostprocessor
 from tests.adapters.llama_index.conftest import ListRetriever, RecordingLLM, numbers, prose, ranked, stamped_node
 

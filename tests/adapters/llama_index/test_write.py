@@ -15,10 +15,11 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Te
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from oprag import OptionError, PositionKind
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, write_positions
 from oprag.stores.adapter import adapter_of
-from oprag.warn import forget
 from tests.adapters.llama_index.conftest import pdf_pages, prose
 from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from oprag import DataError, OptionError
 from oprag.compare import DataSet, Evidence, Question
 from oprag.compare.data.data_set import whole_text
+from oprag.errors import DataError, OptionError
 
 RIGHT = Question(
     id="1",

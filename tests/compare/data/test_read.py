@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from oprag import InputFileError, OptionError
 from oprag.compare import read_data
 from oprag.compare.data.formats import FORMATS
+from oprag.errors import InputFileError, OptionError
 from tests.compare.data.writing import compressed, refused, write, write_lines
 from tests.helpers import run_python
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from oprag import DataError
 from oprag.compare import DataSet, Question, read_data
+from oprag.errors import DataError
 
 
 def write_lines(path: Path, *rows: Mapping[str, Any] | str) -> Path:

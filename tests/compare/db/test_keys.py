@@ -6,7 +6,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.keys import document_key, key_of, prompt_key
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.methods.model_calls import Message, Prompt
 from tests.cli import provider
@@ -76,7 +76,7 @@ def model(text):
 
 def opened(**changes):
     given = {"models": {"m": ModelSpec(model, "model")}, "grid": {"k": 4, "chunk_size": 32}, **changes}
-    return ResolvedExperiment(experiment(**given))
+    return PreparedExperiment(experiment(**given))
 
 
 def other_store(embeddings):

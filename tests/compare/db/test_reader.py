@@ -9,7 +9,7 @@ import pytest
 import oprag.compare
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.answering import LEAKED
@@ -97,7 +97,7 @@ def test_spending_is_told_by_model_and_adds_up(tmp_path):
     run(experiment(RecordingModel(), name="another", grid={"k": 2, "chunk_size": 16}), path)
     with ResultsReader(path, small.name) as reader:
         spending = reader.spending()
-        one, two = ((model.identity, "answers") for model in ResolvedExperiment(small).models.values())
+        one, two = ((model.identity, "answers") for model in PreparedExperiment(small).models.values())
         assert set(spending) == {one, two}
         assert reader.spent().calls == report.spent.calls == sum(spent.calls for spent in spending.values())
         assert reader.spent().tokens == report.spent.tokens

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import EmbeddingError
 from oprag.compare.metrics.answers import (
     WITHOUT_SPACES,
     answer_cosine,
@@ -19,6 +18,7 @@ from oprag.compare.metrics.answers import (
     paper_token_usage,
     token_f1,
 )
+from oprag.errors import EmbeddingError
 
 # What ∞Bench's own function gives, seen by running it.
 OFFICIAL = [

@@ -88,7 +88,7 @@ def test_without_the_package_the_error_names_the_extra():
     code = """
 import sys
 sys.modules["rouge_score"] = None
-from oprag import MissingExtraError
+from oprag.errors import MissingExtraError
 from oprag.compare.metrics.answers import rouge_l
 try:
     rouge_l("bear", ["bear"])

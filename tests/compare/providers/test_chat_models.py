@@ -2,10 +2,9 @@ import sys
 
 import pytest
 
-from oprag import OptionError
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.spec.data_only import _CHAT, _EMBEDDING
-from oprag.errors import MissingExtraError
+from oprag.errors import MissingExtraError, OptionError
 from tests.cli import provider
 
 

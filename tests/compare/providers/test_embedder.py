@@ -10,8 +10,9 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from llama_index.core.embeddings import MockEmbedding
 from pydantic import BaseModel
 
-from oprag import DualEncoder, Embedder, ExperimentError, LocalEmbedder, OptionError, split_tokens
+from oprag import DualEncoder, Embedder, LocalEmbedder, split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.errors import ExperimentError, OptionError
 from tests.cli import embeddings_provider
 from tests.helpers import WordEmbedder, run_python
 

@@ -11,10 +11,9 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 
-from oprag import ExperimentError, OptionError
+from oprag._internal.masking import describe, masked_error
 from oprag.compare.providers.model import ModelSpec
-from oprag.errors import MissingExtraError
-from oprag.masking import describe, masked_error
+from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
 from tests.cli import provider
 from tests.compare.answering import LEAKED

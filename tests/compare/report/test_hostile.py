@@ -6,13 +6,13 @@ import pytest
 
 pytest.importorskip("jinja2")
 
+from oprag._internal.text_table import safe
 from oprag.compare import DataSet, Evidence, Question, write_report
 from oprag.compare.analysis.verdicts import Verdict
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report.page import Section, Table, Text, Verdicts
 from oprag.compare.report.write import page as rendered
 from oprag.compare.running.run import run
-from oprag.text_table import safe
 from tests.compare.helpers import experiment
 from tests.compare.report.parsed import page_of
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare import write_report
-from oprag.compare.analysis.effects import effects_of
+from oprag.compare.analysis.main_effects import effects_of
 from oprag.compare.analysis.summary import ranked
 from oprag.compare.analysis.wording import difference_text
 from oprag.compare.db.results_file import ResultsFile
@@ -62,9 +62,9 @@ def test_a_section_without_anything_to_show_is_left_out(tmp_path):
 
 
 def test_an_experiment_without_answers_says_so(tmp_path):
-    from oprag.compare.running.resolved import ResolvedExperiment
+    from oprag.compare.running.prepared import PreparedExperiment
 
-    resolved = ResolvedExperiment(experiment(grid={"method": "context_only", "k": 2}))
+    resolved = PreparedExperiment(experiment(grid={"method": "context_only", "k": 2}))
     ResultsFile(tmp_path / "r.db").begin(
         "small", resolved.described(), resolved.cell_records, resolved.question_records, {}
     )

@@ -9,7 +9,7 @@ pytest.importorskip("jinja2")
 from oprag.compare import DataSet, Question, write_report
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import ran
 from tests.compare.report.parsed import page_of
@@ -30,7 +30,7 @@ def written(path, words, letters=""):
         data=keepers(documents=20, questions=10, words=60),
         metrics=["token_f1", "rouge_l", "answer_cosine"],
     )
-    resolved = ResolvedExperiment(wanted)
+    resolved = PreparedExperiment(wanted)
     file = ResultsFile(path)
     file.begin(wanted.name, resolved.described(), resolved.cell_records, resolved.question_records, {"python": "3"})
     generator = random.Random(0)

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
+from oprag._internal.tokens import approximate_tokens
 from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.running.calls import Ledger, ModelCaller, PendingCall, ask
+from oprag.compare.running.calls import ModelCaller, PendingCall, Spending, ask
 from oprag.errors import ModelError
 from oprag.methods.model_calls import Completion, Message, Prompt, Usage
-from oprag.tokens import approximate_tokens
 from tests.compare.helpers import RecordingModel, experiment
 from tests.meeting import PATIENCE, Meeting
 
@@ -48,8 +48,8 @@ def test_a_time_that_is_none_is_as_if_none_were_told(seconds):
 def caller(reply):
     model = Model("m", lambda prompt: Completion(str(reply(prompt.text))))
     small = experiment(RecordingModel())
-    ledger = Ledger(small, small.limits, Spent())
-    return ModelCaller({"m": model}, approximate_tokens, MemoryCache(), ledger)
+    spending = Spending(small, small.limits, Spent())
+    return ModelCaller({"m": model}, approximate_tokens, MemoryCache(), spending)
 
 
 def begin(calls, *texts):

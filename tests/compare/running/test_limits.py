@@ -1,7 +1,7 @@
 import pytest
 
 from oprag.compare.db.records import Spent
-from oprag.compare.running.calls import Ledger, Made, PendingCall
+from oprag.compare.running.calls import Made, PendingCall, Spending
 from oprag.compare.running.run import run
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import ExperimentError
@@ -49,17 +49,17 @@ def test_a_limit_of_money_needs_prices():
 
 
 def test_what_is_reserved_comes_back():
-    ledger = Ledger(experiment(RecordingModel()), Limits(calls=10, tokens=1_000), Spent(1, 100))
+    spending = Spending(experiment(RecordingModel()), Limits(calls=10, tokens=1_000), Spent(1, 100))
     call = PendingCall("key", "m", Prompt((), "answer"), Spent(1, 400))
     made = Made(call, Completion("yes", usage=Usage(40, 10)))
-    assert ledger.refusal(call.at_most) is None
-    ledger.reserve(call.at_most)
-    ledger.reserve(call.at_most)
-    assert "1,000 tokens" in (ledger.refusal(call.at_most) or "")
-    ledger.settle(made)
-    assert ledger.refusal(call.at_most) is None
-    ledger.settle(made)
-    assert ledger.spent == Spent(3, 200)
+    assert spending.refusal(call.at_most) is None
+    spending.reserve(call.at_most)
+    spending.reserve(call.at_most)
+    assert "1,000 tokens" in (spending.refusal(call.at_most) or "")
+    spending.settle(made)
+    assert spending.refusal(call.at_most) is None
+    spending.settle(made)
+    assert spending.spent == Spent(3, 200)
 
 
 @pytest.mark.parametrize("most", [1, 8, 64])

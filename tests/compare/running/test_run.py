@@ -10,7 +10,7 @@ from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError
 from tests.compare.alone import answer_alone
@@ -91,11 +91,11 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
             "FROM answers JOIN questions ON questions.key = answers.question",
         )
     }
-    resolved = ResolvedExperiment(small)
+    prepared = PreparedExperiment(small)
     data = small.data["keepers"]
     tokenizer = EmbedderSpec(Words(), "words").open().tokenizer.tokenizer
     asked = 0
-    for item in resolved.items():
+    for item in prepared.items():
         answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
         usage, context = answer.usage, answer.context
         assert found.pop((item.cell_key, item.question.id)) == [

@@ -117,15 +117,15 @@ def names_of_keys(known={}):  # noqa: B006 - made once
     """The key of each prompt of the whole run, by its name."""
     if not known:
         from oprag.compare.db.keys import prompt_key
-        from oprag.compare.running.resolved import ResolvedExperiment
+        from oprag.compare.running.prepared import PreparedExperiment
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words
 
-        resolved = ResolvedExperiment(made(RecordingModel()))
-        identity = resolved.models["m"].identity
-        data = resolved.experiment.data["keepers"]
-        tokenizer = resolved.embedders["words"].tokenizer.tokenizer
-        for item in resolved.items():
+        prepared = PreparedExperiment(made(RecordingModel()))
+        identity = prepared.models["m"].identity
+        data = prepared.experiment.data["keepers"]
+        tokenizer = prepared.embedders["words"].tokenizer.tokenizer
+        for item in prepared.items():
             answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
             known |= {name_of(call.prompt.text): prompt_key(identity, call.prompt, 1) for call in answer.calls}
     return known

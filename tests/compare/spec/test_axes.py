@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.compare.controls import CONTROLS
+from oprag.compare.baselines import CONTROLS
 from oprag.compare.spec.axes import axes, check_axis, has_effect
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS

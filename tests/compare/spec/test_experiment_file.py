@@ -10,7 +10,7 @@ from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
@@ -146,7 +146,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, mon
         ],
     )
     from_file = Experiment.from_file(path)
-    first, second = ResolvedExperiment(from_file), ResolvedExperiment(in_python)
+    first, second = PreparedExperiment(from_file), PreparedExperiment(in_python)
     assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
     assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
     assert [row.key for row in first.question_records] == [row.key for row in second.question_records]

@@ -4,14 +4,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.controls import CONTROLS
+from oprag._internal.tokens import approximate_tokens
+from oprag.compare.baselines import CONTROLS
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.spec.axes import axes
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions
-from oprag.tokens import approximate_tokens
 from tests.compare.helpers import METHODS, Words, reply_to
 from tests.helpers import run_python
 from tests.option_values import BAD

@@ -10,8 +10,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import MissingExtraError, OptionError
 from oprag.agents.grep import _LONGEST, _WINDOW, Pattern
+from oprag.errors import MissingExtraError, OptionError
 
 
 def found(pattern: str, text: str, seconds: float = 60.0, **options: Any) -> list[str]:

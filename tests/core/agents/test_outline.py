@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, Span
 from oprag.agents.outline import OutlineEntry, _entries, outline_entries
-from oprag.assembly.headings import Heading
+from oprag.pipeline.headings import Heading
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(ROOT.glob("docs/how_to/*.md"))

@@ -9,11 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from oprag import BudgetError, ContextOptions, OptionError, SourceReadError
+from oprag import ContextOptions
 from oprag.agents import reading
 from oprag.agents.grep import Pattern
 from oprag.agents.reading import StoredSources
-from oprag.assembly.stitch import stitch
+from oprag.errors import BudgetError, OptionError, SourceReadError
+from oprag.pipeline.stitch import stitch
 from oprag.stores import adapter
 from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with
 

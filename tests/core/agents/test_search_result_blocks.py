@@ -20,8 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, OptionError, WorkingContext
-from oprag.tokens import approximate_tokens
+from oprag import Chunk, WorkingContext
+from oprag._internal.tokens import approximate_tokens
+from oprag.errors import OptionError
 from tests.core.agents.test_working_context_properties import (
     POSITIONED,
     budgets,
@@ -31,7 +32,7 @@ from tests.core.agents.test_working_context_properties import (
     words,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 
 def location(block: dict[str, Any], **changes: Any) -> dict[str, Any]:

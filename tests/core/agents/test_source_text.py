@@ -20,7 +20,7 @@ from tests.core.agents.test_working_context_properties import (
     words_of,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 
 def chunk(text: str, rank: int, start: int | None = None, **metadata: object) -> Chunk:

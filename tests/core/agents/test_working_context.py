@@ -12,23 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import (
-    BudgetError,
-    Chunk,
-    ChunkError,
-    ContextOptions,
-    DataError,
-    OptionError,
-    Place,
-    PositionKind,
-    Span,
-    TokenizerError,
-    WorkingContext,
-    build_context,
-)
+from oprag import Chunk, ContextOptions, Place, PositionKind, Span, WorkingContext, build_context
+from oprag.errors import BudgetError, ChunkError, DataError, OptionError, TokenizerError
 from tests.helpers import cut, hit, prose, run_python
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 TEXT = prose(3000, seed=3)
 
@@ -446,7 +434,8 @@ def test_saving_without_pydantic_names_the_package():
     code = """
 import sys
 sys.modules["pydantic"] = None
-from oprag import Chunk, OpragError, WorkingContext
+from oprag import Chunk, WorkingContext
+from oprag.errors import OpragError
 working = WorkingContext()
 print(working.add([Chunk("text", 0)]).text)
 try:

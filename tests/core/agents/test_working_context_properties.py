@@ -17,22 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import (
-    Chunk,
-    Delta,
-    MissingPositionError,
-    OpragError,
-    OptionError,
-    Place,
-    PositionKind,
-    Span,
-    WorkingContext,
-    build_context,
-)
-from oprag.tokens import approximate_tokens
+from oprag import Chunk, Delta, Place, PositionKind, Span, WorkingContext, build_context
+from oprag._internal.tokens import approximate_tokens
+from oprag.errors import MissingPositionError, OpragError, OptionError
 from tests.core.test_properties import common, retrieved, snapshot
 
-pytestmark = pytest.mark.filterwarnings("ignore::oprag.OpragWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 
 PAGE = 20  # words
 SOURCES = {name: [f"{name}{number:03d}" for number in range(60)] for name in ("alder", "birch", "cedar")}

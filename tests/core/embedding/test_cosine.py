@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import EmbeddingError
 from oprag.embedding.cosine import CosineSearch, as_vectors, cosine, top, usable_rows
+from oprag.errors import EmbeddingError
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 50))

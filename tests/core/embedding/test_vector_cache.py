@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oprag import CacheError, OptionError, VectorCache
+from oprag import VectorCache
 from oprag.embedding.cache_file import _CACHE
 from oprag.embedding.embedder import WrappedEmbedder
 from oprag.embedding.vector_cache import text_keys
+from oprag.errors import CacheError, OptionError
 from tests.helpers import WordEmbedder
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, EmbeddingError, VectorCache
+from oprag import Chunk, ContextOptions, VectorCache
+from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag.context import ContextInputs
 from oprag.embedding.vectors import (
     VectorSources,
@@ -13,7 +14,7 @@ from oprag.embedding.vectors import (
     given_with_vectors,
     question_vector,
 )
-from oprag.steps import Steps, run_async, run_sync
+from oprag.errors import EmbeddingError
 from oprag.stores import StoreAdapter, StoredVector
 from tests.helpers import WordEmbedder, hit
 

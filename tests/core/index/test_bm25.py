@@ -97,7 +97,8 @@ def test_a_missing_library_is_one_sentence():
     code = """
 import sys
 sys.modules["bm25s"] = None
-from oprag import DocumentIndex, MissingExtraError
+from oprag import DocumentIndex
+from oprag.errors import MissingExtraError
 try:
     DocumentIndex(["text"], [{}]).search("text", 1, "bm25")
 except MissingExtraError as error:

@@ -5,19 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import (
-    Chunk,
-    ChunkError,
-    DocumentIndex,
-    DualEncoder,
-    EmbeddingError,
-    MissingSourceError,
-    OptionError,
-    QueryError,
-    TokenizerError,
-    build_context,
-    split_recursive,
-)
+from oprag import Chunk, DocumentIndex, DualEncoder, build_context, split_recursive
+from oprag.errors import ChunkError, EmbeddingError, MissingSourceError, OptionError, QueryError, TokenizerError
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
 BOOK = prose(400, seed=3)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import ChunkError, OptionError, TokenizerError, TokenWindow, split_recursive
+from oprag import TokenWindow, split_recursive
 from oprag.embedding.static import LocalEmbedder
+from oprag.errors import ChunkError, OptionError, TokenizerError
 from tests.helpers import prose, word_offsets
 
 REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]

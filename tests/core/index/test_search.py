@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from oprag import DocumentIndex, DualEncoder, EmbeddingError, OptionError, build_context
+from oprag import DocumentIndex, DualEncoder, build_context
+from oprag.errors import EmbeddingError, OptionError
 from oprag.index.bm25 import BM25Search
 from oprag.index.document_index import SearchKind
 from oprag.index.fusion import rrf

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from oprag import ChunkError, OptionError, TokenizerError, TokenWindow, split_tokens
+from oprag import TokenWindow, split_tokens
+from oprag.errors import ChunkError, OptionError, TokenizerError
 from tests.helpers import prose, word_offsets
 
 CORPUS = [prose(200, seed=seed) + " naïve Übung 日本語 don't été" for seed in range(3)]

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from oprag import ChunkError, DocumentIndex, OptionError, build_context, split_tokens
+from oprag import DocumentIndex, build_context, split_tokens
+from oprag.errors import ChunkError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from tests.helpers import WordEmbedder, prose, word_offsets
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Chunk, Context, ContextOptions, build_context
-from oprag.files.source_reader import ReadSource, as_reader
+from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.methods import (
     Answer,
     Completion,

@@ -3,7 +3,8 @@ import unicodedata
 
 import pytest
 
-from oprag import Chunk, ModelWarning
+from oprag import Chunk
+from oprag.errors import ModelWarning
 from oprag.methods import Completion, Message, Usage
 from tests.core.methods.helpers import METHODS, World, parts
 

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelError, SourceReadError, SourceTooLongError
+from oprag.errors import ModelError, SourceReadError, SourceTooLongError
 from oprag.methods import Generate, ReadSources, Retrieve
 from tests.core.methods.helpers import World, parts
 

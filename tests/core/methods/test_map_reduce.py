@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from oprag import BudgetError, ContextOptions, ModelWarning
+from oprag import ContextOptions
+from oprag.errors import BudgetError, ModelWarning
 from oprag.methods import Generate, Prompt, Window
 from tests.core.methods.helpers import World, numbers, parts
 

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelError, ModelWarning, OptionError
+from oprag.errors import ModelError, ModelWarning, OptionError
 from oprag.methods import Completion, Embed, Generate
 from tests.core.methods.helpers import World, numbers, parts
 

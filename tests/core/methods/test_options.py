@@ -4,8 +4,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oprag import OptionError, PromptError
-from oprag.masking import describe
+from oprag._internal.masking import describe
+from oprag.errors import OptionError, PromptError
 from oprag.methods import MethodOptions, Prompts
 from oprag.methods.options import as_method_options
 

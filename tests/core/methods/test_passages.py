@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oprag import Chunk, ContextOptions, Span, TokenizerError, build_context
+from oprag import Chunk, ContextOptions, Span, build_context
+from oprag.errors import TokenizerError
 from oprag.methods import split_passages
 from tests.helpers import cut, prose
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from oprag import OptionError, PromptError
+from oprag.errors import OptionError, PromptError
 from oprag.methods import Message, MethodOptions, Prompts, TextTemplate
 from tests.core.methods.helpers import QUESTION, World, parts
 

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import EmbeddingError, ModelWarning
+from oprag.errors import EmbeddingError, ModelWarning
 from oprag.methods import Embed, Generate
 from tests.core.methods.helpers import QUESTION, World, parts
 

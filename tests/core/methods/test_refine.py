@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from oprag import BudgetError, Chunk, ContextOptions, ModelWarning
+from oprag import Chunk, ContextOptions
+from oprag.errors import BudgetError, ModelWarning
 from oprag.methods import Answer, Completion, Generate, Window
 from tests.core.methods.helpers import QUESTION, World, numbers, parts
 from tests.helpers import prose

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import OptionError, PromptError
+from oprag.errors import OptionError, PromptError
 from oprag.methods import Generate, MethodOptions, Result, Retrieve, Task, method_names
 from oprag.methods.registry import check_needs, find_method
 from tests.core.methods.helpers import METHODS, QUESTION, World, parts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.methods import Completion
 from oprag.methods.replies import is_refusal, may_be_refusal
 from tests.core.methods.helpers import World, parts

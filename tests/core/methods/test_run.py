@@ -2,7 +2,8 @@ import asyncio
 
 import pytest
 
-from oprag import BudgetError, ModelError, ModelWarning, OptionError, QueryError, build_context
+from oprag import build_context
+from oprag.errors import BudgetError, ModelError, ModelWarning, OptionError, QueryError
 from oprag.methods import (
     Completion,
     Generate,

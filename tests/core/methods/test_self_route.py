@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import ModelError, ModelWarning
+from oprag.errors import ModelError, ModelWarning
 from oprag.methods import Completion, Generate, ReadSources
 from oprag.methods.replies import may_be_refusal
 from tests.core.methods.helpers import World, numbers, parts

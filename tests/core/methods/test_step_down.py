@@ -1,6 +1,7 @@
 import pytest
 
-from oprag import BudgetError, Chunk, ContextOptions, ModelError, ModelWarning, OptionError
+from oprag import Chunk, ContextOptions
+from oprag.errors import BudgetError, ModelError, ModelWarning, OptionError
 from oprag.methods import Completion, Generate, Retrieve, Window
 from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
 

@@ -1,6 +1,7 @@
 import pytest
 
-from oprag import Chunk, ContextOptions, OptionError, QueryError
+from oprag import Chunk, ContextOptions
+from oprag.errors import OptionError, QueryError
 from oprag.methods import Message, MethodOptions, Task
 from tests.core.methods.helpers import METHODS, QUESTION, World, parts
 

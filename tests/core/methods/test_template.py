@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import PromptError
+from oprag.errors import PromptError
 from oprag.methods import Message, Template, TextTemplate
 
 HOSTILE = [

@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, ContextOptions, SourceReadError, SourceTooLongError
+from oprag import Chunk, ContextOptions
+from oprag._internal.tokens import approximate_tokens
+from oprag.errors import SourceReadError, SourceTooLongError
 from oprag.methods import Answer
-from oprag.tokens import approximate_tokens
 from tests.core.methods.helpers import World, parts
 from tests.helpers import prose
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, ModelError
+from oprag import Chunk
+from oprag.errors import ModelError
 from oprag.methods.window import overflow_in
 from tests.core.methods.helpers import World, parts
 

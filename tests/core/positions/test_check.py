@@ -1,4 +1,4 @@
-"""The check of all chunks: certainty, problem and remedy of each source, and the notes."""
+"""The check of all chunks: certainty, problem and suggestion of each source, and the notes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from oprag import Chunk, ContextOptions, OptionError, PositionCheck, PositionKind, PositionWarning
+from oprag import Chunk, ContextOptions, PositionCheck, PositionKind
 from oprag.chunk import changed
+from oprag.errors import OptionError, PositionWarning
 from oprag.positions.check import Checked, check_listings
-from oprag.positions.remedies import Remedies
 from oprag.positions.source_order import (
     ADDED_AGAIN,
     CONFLICTING_OFFSETS,
@@ -19,9 +19,10 @@ from oprag.positions.source_order import (
     SHARED_POSITION,
 )
 from oprag.positions.stamp import stamps
+from oprag.positions.suggestions import Suggestions
 from tests.helpers import hit, prose
 
-LINES = Remedies(stamp="stamp()", name="name()", retrieve="retrieve({options})", delete={"store": "delete({ids})"})
+LINES = Suggestions(stamp="stamp()", name="name()", retrieve="retrieve({options})", delete={"store": "delete({ids})"})
 DELETE = "delete(check_positions(store).ids('book'))  # and add it once"
 TEXT = prose(1_200, seed=8)
 WRITE = "write_positions(store, read_source=documents)"
@@ -98,7 +99,7 @@ class Case(NamedTuple):
     chunks: list[Chunk]
     certainty: str
     problem: str = ""
-    remedy: str = ""
+    suggestion: str = ""
     store: str = ""
     kind: PositionKind | None = None
     writable: bool = True
@@ -205,14 +206,14 @@ def test_how_the_order_is_known(name):
     assert source.certainty == case.certainty
     assert case.problem in source.problem
     assert bool(source.problem) == bool(case.problem)
-    assert source.remedy == case.remedy
+    assert source.suggestion == case.suggestion
     assert case.kind in (None, source.kind)
 
 
 @pytest.mark.parametrize("others", [(4, 4, 2, 1, 3), (7_000, 60, 2, 1, 3), ("a", 4, 2, 1, 3)])
 def test_a_key_that_does_not_count_the_chunks_is_not_suggested(others):
     chunks = [hit(f"text {rank}", rank, verse=number) for rank, number in enumerate(others)]
-    assert "position_key" not in only(check(chunks)).remedy
+    assert "position_key" not in only(check(chunks)).suggestion
 
 
 def test_a_misspelled_key_is_said():
@@ -224,7 +225,7 @@ def test_a_misspelled_key_is_said():
 def test_chunks_without_a_source_are_one_row():
     found = check([*(Chunk(text, rank) for rank, text in enumerate("abc")), hit("d", 3)])
     unnamed, named = found.sources
-    assert (unnamed.source, unnamed.chunks, unnamed.certainty, unnamed.remedy) == (None, 3, "unknown", "name()")
+    assert (unnamed.source, unnamed.chunks, unnamed.certainty, unnamed.suggestion) == (None, 3, "unknown", "name()")
     assert "3 of 4 chunks do not name their source" in unnamed.problem
     assert named.problem == ""
 
@@ -233,7 +234,9 @@ def test_sources_that_are_parts_of_one_have_a_problem():
     chunks = [hit(text, rank, source=f"https://a.example/b.html#part{rank}") for rank, text in enumerate("abc")]
     found = check(chunks)
     assert len({source.problem for source in found.sources}) == 1
-    assert found.sources[0].remedy == 'retrieve(source_key=lambda chunk: chunk.metadata["source"].partition("#")[0])'
+    assert (
+        found.sources[0].suggestion == 'retrieve(source_key=lambda chunk: chunk.metadata["source"].partition("#")[0])'
+    )
 
 
 # Copies.
@@ -263,7 +266,7 @@ def test_what_was_added_again_is_counted(prepare, again, store):
         assert found.ok
     (note,) = found.notes
     assert note.what == f"{copies} chunks of 1 source were added more than once, so a search returns duplicates"
-    assert note.remedy == DELETE
+    assert note.suggestion == DELETE
 
 
 def test_offsets_tell_each_copy():
@@ -283,7 +286,7 @@ def test_texts_that_a_source_repeats_are_not_copies():
 def test_two_chunk_sizes_are_noted(size, overlap):
     found = check([*located(cut()), *located(cut(size, overlap))], store="Store")
     assert found.ok
-    assert [note.remedy for note in found.notes] == [DELETE]
+    assert [note.suggestion for note in found.notes] == [DELETE]
     assert "in chunks of different sizes" in found.notes[0].what
 
 
@@ -333,7 +336,7 @@ def test_a_text_of_another_version_is_said():
     assert found.problem == ""
     found = only(check(cut(overlap=0), store="Store", read_source=lambda _: TEXT[:3_000]))
     assert "the text of a source, which may be another version, lacks" in found.problem
-    assert found.remedy == "stamp()"
+    assert found.suggestion == "stamp()"
 
 
 # Samples and several lists.

@@ -6,8 +6,9 @@ import warnings
 
 import pytest
 
-from oprag import Chunk, OptionError, SourceWarning
+from oprag import Chunk
 from oprag.chunk import changed
+from oprag.errors import OptionError, SourceWarning
 from tests.core.positions.test_check import check, cut, located, only
 from tests.helpers import hit
 
@@ -53,7 +54,7 @@ def test_json_has_everything_but_the_ids():
         "missing": len(cut()),
         "duplicates": 0,
         "problem": only(found).problem,
-        "remedy": "write_positions(store, read_source=documents)",
+        "suggestion": "write_positions(store, read_source=documents)",
     }
     assert found.ids("book") == [str(number) for number in range(len(cut()))]
 

@@ -10,7 +10,7 @@ import pytest
 
 from oprag import Chunk, build_context
 from oprag.positions.fields import LAYOUTS, with_usual_fields
-from oprag.positions.sources import source_of
+from oprag.positions.source_names import source_of
 
 PAGES, EACH = 4, 5
 

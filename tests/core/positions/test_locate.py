@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, ChunkError, MissingSourceError, SourceWarning, locate_positions
+from oprag import Chunk, locate_positions
+from oprag.errors import ChunkError, MissingSourceError, SourceWarning
 from tests.helpers import prose
 
 TEXT = prose(150, seed=6)

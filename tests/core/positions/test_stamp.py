@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, MissingSourceError, OptionError, PositionWarning, arrange
+from oprag import Chunk, arrange
+from oprag.errors import MissingSourceError, OptionError, PositionWarning
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.stamp import stamps
 from tests.helpers import hit, run_python, texts

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.stores import StoreAdapter, StoredVector, adapter, register_store
 from oprag.stores.adapter import adapter_of
 

@@ -25,7 +25,8 @@ from llama_index.core.schema import TextNode
 import oprag.stores.chroma
 import oprag.stores.postgres
 import oprag.stores.qdrant
-from oprag import PositionWarning, langchain, llama_index
+from oprag import langchain, llama_index
+from oprag.errors import PositionWarning
 from oprag.stores.adapter import adapter_of
 
 SOURCE = "a.txt"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import OptionError, PositionCheck, PositionKind
+from oprag import PositionCheck, PositionKind
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, check_positions
 from oprag.stores.adapter import adapter_of
 from tests.integration.stores.test_store_order import EMBEDDINGS, STORES, add, asked, store_of, windows
@@ -71,7 +72,7 @@ def test_the_line_deletes_a_source_that_was_added_twice(name: str, tmp_path: Pat
         add(store, documents)
     found = check_positions(store)
     assert sources(found) == {"a's.txt": (120, False), "b.txt": (60, True)}
-    line = found.sources[0].remedy
+    line = found.sources[0].suggestion
     assert line.startswith("store.delete(")
     exec(line, {"store": store, "check_positions": check_positions})
     assert sources(check_positions(store)) == {"b.txt": (60, True)}

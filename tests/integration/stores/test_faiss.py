@@ -9,7 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.adapter import adapter_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag.positions.sources import source_name
+from oprag.positions.source_names import source_name
 from oprag.stores import rows
 from oprag.stores.adapter import StoreAdapter, adapter_of
 from tests.counting import CountingEmbeddings

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import OptionError
 from oprag.context import Context
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, write_positions
 from oprag.langchain.search import takes_a_vector
 from oprag.stores import StoreAdapter

@@ -23,7 +23,9 @@ from llama_index.core.schema import Document, NodeRelationship, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import ValidationError
 
-from oprag import PositionKind, PositionWarning
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
@@ -31,7 +33,6 @@ from oprag.llama_index import (
     StampPositions,
 )
 from oprag.stores.adapter import adapter_of
-from oprag.warn import forget
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.llama_index_stores import DIMENSION, KINDS
 

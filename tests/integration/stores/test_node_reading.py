@@ -21,7 +21,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.workflow import Context
 
-from oprag import RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.llama_index import StampPositions, create_reading_tools, working_context_of
 from tests.adapters.llama_index.agents import ScriptedAgentLLM, agent_warnings
 from tests.adapters.llama_index.conftest import HashedWords
@@ -172,7 +172,7 @@ def texts(output: Any, tenant: str = "red") -> list[str]:
 
 
 # The library warns that links, and the sequence of the store, may not be enough.
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize("name", ORDERED_BY)
 @each(EACH)
 async def test_an_agent_reads_on_from_what_it_found(library: Library, name: str):

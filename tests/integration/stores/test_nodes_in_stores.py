@@ -16,7 +16,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document, ImageNode, MetadataMode, TextNode
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.llama_index import StampPositions
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of

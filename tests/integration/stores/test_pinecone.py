@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import EmbeddingError
 from oprag.context import Context
+from oprag.errors import EmbeddingError
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.pinecone_stub import API_KEY, PineconeStub, Request, serve_pinecone
 from tests.integration.stores.checks import check, tenants

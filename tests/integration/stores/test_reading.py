@@ -10,7 +10,7 @@ from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 
-from oprag import RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.langchain import OrderPreservingMiddleware, create_reading_tools, create_search_tool, working_context_of
 from tests.adapters.langchain.test_reading_tools import Scripted
 from tests.integration.stores.conftest import Places
@@ -101,7 +101,7 @@ def test_by_the_sequence_of_the_store(kind: Kind, corpus: Corpus, places: Places
 OTHERS = [kind for kind in LISTING if not kind.name.startswith(IN_SEQUENCE)]
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize("kind", OTHERS, ids=str)
 def test_without_an_order_nothing_is_read(kind: Kind, corpus: Corpus, places: Places):
     state = state_after(kind, corpus, places, stamped=False)

@@ -13,9 +13,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from oprag import PositionKind, PositionWarning
+from oprag import PositionKind
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingRetriever
-from oprag.warn import forget
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

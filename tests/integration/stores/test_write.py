@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from langchain_core.documents import Document
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from oprag.stores import StoreAdapter, chroma, qdrant
 from oprag.stores import postgres as postgres_stores
 from oprag.stores.adapter import StoredChunk, adapter_of

@@ -19,11 +19,12 @@ from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from oprag import PositionWarning, WrittenPositions, langchain, llama_index
+from oprag import WrittenPositions, langchain, llama_index
+from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.stores import llama_index_nodes
 from oprag.stores import postgres as postgres_stores
 from oprag.stores.adapter import adapter_of
-from oprag.warn import forget
 from tests.counting import CountingEmbeddings
 from tests.integration.stores import langchain_stores, llama_index_stores
 from tests.integration.stores.conftest import Places

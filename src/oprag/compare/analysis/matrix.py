@@ -24,7 +24,7 @@ from oprag.compare.analysis.summary import (
     NOT_TRIED,
     SettingSummary,
 )
-from oprag.compare.controls import kind_of
+from oprag.compare.baselines import kind_of
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.meter import Measurement

@@ -15,13 +15,13 @@ import numpy as np
 
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import amount, money_text
-from oprag.compare.controls import kind_of
+from oprag.compare.baselines import kind_of
 from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
+from oprag.methods.profile import Profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 from oprag.options import OP_RAG_16K, ContextOptions
-from oprag.profile import Profile
 
 if TYPE_CHECKING:
     from oprag.compare.analysis.matrix import ResultMatrix

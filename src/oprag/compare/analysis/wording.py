@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
+from oprag._internal.masking import describe, shown
 from oprag.chunk import counted
 from oprag.compare.stats import Difference
-from oprag.masking import describe, shown
 
 __all__ = ["amount", "counted", "difference_text", "listed", "money_text", "named", "value_text"]
 

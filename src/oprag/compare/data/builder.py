@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.compare.data.data_set import DataSet, DocumentText, Evidence, Question, problem_of
 from oprag.compare.data.files import is_within
 from oprag.errors import DataError, InputFileError
-from oprag.masking import describe
 
 __all__ = ["DataSetBuilder", "RecordError"]
 

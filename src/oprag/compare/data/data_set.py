@@ -9,8 +9,8 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from oprag._internal.masking import describe, listed
 from oprag.errors import DataError, OptionError
-from oprag.masking import describe, listed
 from oprag.options import check_count
 
 __all__ = ["DataSet", "DocumentText", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]

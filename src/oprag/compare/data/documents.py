@@ -7,14 +7,14 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from oprag._internal.files.pdf import is_pdf, pdf_pages
+from oprag._internal.files.reading import file_text
+from oprag._internal.masking import describe, listed
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import DocumentText
 from oprag.compare.data.files import files_in, find_file, read_bytes, without_gz
 from oprag.compare.data.records import Row, json_lines
 from oprag.compare.validation import Name, Text, pydantic
-from oprag.files.pdf import is_pdf, pdf_pages
-from oprag.files.reading import file_text
-from oprag.masking import describe, listed
 
 __all__ = ["Documents", "document_file", "documents_by_name", "documents_in"]
 

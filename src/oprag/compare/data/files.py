@@ -8,10 +8,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
+from oprag._internal.files.limits import MEGABYTE, limit, variable
+from oprag._internal.files.opening import open_regular, resolved, same_drive
+from oprag._internal.masking import describe, error_text
 from oprag.errors import InputFileError
-from oprag.files.limits import MEGABYTE, limit, variable
-from oprag.files.opening import open_regular, resolved, same_drive
-from oprag.masking import describe, error_text
 
 __all__ = [
     "file_inside",

@@ -13,6 +13,8 @@ from typing import Annotated, Any, NamedTuple
 from annotated_types import MinLen
 from pydantic import BaseModel, BeforeValidator
 
+from oprag._internal.files.reading import file_text
+from oprag._internal.masking import describe, reason
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import Evidence
 from oprag.compare.data.documents import Documents, document_file, documents_by_name, documents_in
@@ -21,8 +23,6 @@ from oprag.compare.data.html_text import html_text
 from oprag.compare.data.records import Record, Row, csv_records, json_lines, json_records
 from oprag.compare.validation import Name, Natural, Text, pydantic
 from oprag.errors import OptionError
-from oprag.files.reading import file_text
-from oprag.masking import describe, reason
 from oprag.options import check_bool, check_choice, check_text
 
 __all__ = ["FORMATS", "Format", "read_questions"]

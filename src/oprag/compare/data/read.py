@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from oprag._internal.masking import describe
+
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
 from oprag.compare.data.builder import DataSetBuilder
@@ -14,7 +16,6 @@ from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.data.files import stem
 from oprag.compare.data.formats import FORMATS, read_questions
 from oprag.errors import InputFileError, OptionError
-from oprag.masking import describe
 from oprag.options import check_choice, check_count, check_names, check_text
 
 __all__ = ["format_options", "read_data"]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from oprag._internal.masking import describe
 from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.files import lines, read_bytes, stem, without_gz
 from oprag.compare.validation import message_of
-from oprag.masking import describe
 
 __all__ = ["Record", "Row", "csv_records", "json_lines", "json_records"]
 

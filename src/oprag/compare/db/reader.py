@@ -14,6 +14,8 @@ from typing import Any, Self
 
 from pydantic import Json
 
+from oprag._internal.files.database import Database
+from oprag._internal.masking import describe, listed
 from oprag.compare.db.records import (
     AnswerRecord,
     CellRecord,
@@ -32,8 +34,6 @@ from oprag.compare.db.records import (
 )
 from oprag.compare.db.schema import RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
-from oprag.files.database import Database
-from oprag.masking import describe, listed
 
 __all__ = ["ResultsReader", "spending_of"]
 

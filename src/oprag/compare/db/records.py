@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from oprag.files.database import Database
-from oprag.masking import without_keys
+from oprag._internal.files.database import Database
+from oprag._internal.masking import without_keys
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oprag._internal.files.database import Database
 from oprag.compare.db.cache import Record
 from oprag.compare.db.reader import spending_of
 from oprag.compare.db.records import (
@@ -33,7 +34,6 @@ from oprag.compare.db.schema import RESULTS
 from oprag.compare.db.text import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
-from oprag.files.database import Database
 from oprag.methods.model_calls import Usage
 
 __all__ = ["ResultsFile"]

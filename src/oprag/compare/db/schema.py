@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from oprag._internal.files.database import Format
 from oprag.compare.db.keys import JUDGED
 from oprag.compare.db.records import CELL_COLUMNS
 from oprag.embedding.cache_file import VECTOR_SCHEMA
 from oprag.errors import ResultsFileError
-from oprag.files.database import Format
 
 __all__ = ["RESULTS"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from oprag.masking import error_text, without_keys
+from oprag._internal.masking import error_text, without_keys
 
 __all__ = ["error_message", "error_name", "named_error", "safe_text", "storable"]
 

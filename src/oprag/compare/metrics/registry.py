@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeVar
 
-from oprag.compare.controls import kind_of
+from oprag._internal.masking import describe
+from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.metrics.answers import (
     REVISION,
@@ -24,7 +25,6 @@ from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mr
 from oprag.compare.providers.names import qualified_name
 from oprag.context import Context
 from oprag.errors import ExperimentError, OptionError
-from oprag.masking import describe
 from oprag.options import check_bool, check_choice, check_count
 
 __all__ = [

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from oprag._internal.masking import error_text, reason, shown
 from oprag.compare.providers.local_model import local_client, local_model
 from oprag.compare.providers.names import LOCAL, client_settings
 from oprag.errors import MissingExtraError, ModelError, OptionError
-from oprag.masking import error_text, reason, shown
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import check_names
 

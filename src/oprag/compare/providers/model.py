@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.compare.providers.identity import identity_of_name, identity_of_object
 from oprag.compare.providers.names import LOCAL, is_instance
 from oprag.compare.providers.spec import ProviderSpec
 from oprag.errors import ExperimentError, ModelError
-from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt
 
 __all__ = ["Model", "ModelSpec"]

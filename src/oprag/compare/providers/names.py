@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from oprag._internal.masking import describe
+from oprag._internal.tokenizers import COUNTERS, LOCAL, Counter, counter_named
+from oprag._internal.tokens import approximate_tokens
 from oprag.errors import ExperimentError
-from oprag.masking import describe
-from oprag.token_counters import COUNTERS, LOCAL, Counter, counter_named
-from oprag.tokens import approximate_tokens
 
 __all__ = [
     "LOCAL",
@@ -62,7 +62,7 @@ def qualified_name(function: Any, what: str) -> str:
 
 
 def counter_of(given: Any) -> Counter:
-    """A token counter, from a name in `oprag.token_counters` or from a function."""
+    """A token counter, from a name in `oprag._internal.tokenizers` or from a function."""
     if isinstance(given, Counter):
         return given
     if given is approximate_tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oprag.compare.analysis.differences import SettingDifference, axis_pairs
-from oprag.compare.analysis.effects import slices_of
+from oprag.compare.analysis.main_effects import slices_of
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import counted, difference_text, named, value_text
 from oprag.compare.report.page import Part, Section, Table, Text

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from oprag._internal.masking import shown
+from oprag._internal.text_table import escaped, one_line, shortened
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
@@ -19,8 +21,6 @@ from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
 from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
-from oprag.masking import shown
-from oprag.text_table import escaped, one_line, shortened
 
 __all__ = ["chunk_map", "compared", "section"]
 

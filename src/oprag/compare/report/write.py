@@ -12,12 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
+from oprag._internal.text_table import safe
 from oprag.compare.report import charts, differences, overview, questions, settings
 from oprag.compare.report.page import Section
 from oprag.compare.results import Results
 from oprag.errors import MissingExtraError
-from oprag.files.writing import FileKind, begins_with, check_target, replacing_target
-from oprag.text_table import safe
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -10,6 +10,8 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from oprag._internal.masking import describe
+from oprag._internal.tokens import TokenCounter, count
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.records import FailedCall, Reply, Spent
 from oprag.compare.db.text import error_message, error_name, storable
@@ -17,11 +19,9 @@ from oprag.compare.providers.model import Model
 from oprag.compare.spec.experiment import Experiment
 from oprag.compare.spec.money import Limits
 from oprag.errors import ModelError
-from oprag.masking import describe
 from oprag.methods.model_calls import Completion, Prompt, Usage
-from oprag.tokens import TokenCounter, count
 
-__all__ = ["Ledger", "Made", "ModelCaller", "PendingCall", "ask"]
+__all__ = ["Made", "ModelCaller", "PendingCall", "Spending", "ask"]
 
 _UNKNOWN_REPLY = 1_024
 """Tokens to reserve for a reply if the model has no output limit."""
@@ -46,7 +46,7 @@ class Made(NamedTuple):
     completion: Completion
 
 
-class Ledger:
+class Spending:
     """Tracks the spending of an experiment, including the amount reserved for calls in flight."""
 
     def __init__(self, experiment: Experiment, limits: Limits, spent: Spent) -> None:
@@ -110,13 +110,13 @@ class ModelCaller:
         models: Mapping[str, Model],
         count_tokens: TokenCounter,
         cache: WorkCache,
-        ledger: Ledger,
+        spending: Spending,
         tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
     ) -> None:
         self._models = models
         self._count = count_tokens
         self._cache = cache
-        self._ledger = ledger
+        self._spending = spending
         self._tell = tell
         self._done: SimpleQueue[Made | BaseException] = SimpleQueue()
         self.running = 0  # number of calls in flight
@@ -162,7 +162,7 @@ class ModelCaller:
             usage = Usage(count(call.prompt.text, self._count), count(completion.text, self._count), 0, estimated=True)
         about = (call.key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
         # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
-        (kept,) = self._cache.put([Reply(*about, self._ledger.cost(call.model, usage))])
+        (kept,) = self._cache.put([Reply(*about, self._spending.cost(call.model, usage))])
         return Made(call, kept.completion)
 
 

@@ -11,16 +11,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from oprag.compare.controls import method_function
+from oprag._internal.masking import masked_error
+from oprag.compare.baselines import method_function
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import prompt_key
 from oprag.compare.db.records import Reply
 from oprag.compare.db.text import named_error
 from oprag.compare.meter import Measurement, Meter
 from oprag.compare.metrics.registry import ScoredAnswer
-from oprag.compare.running.calls import Ledger, Made, ModelCaller, PendingCall
-from oprag.compare.running.library import Library
-from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
+from oprag.compare.running.calls import Made, ModelCaller, PendingCall, Spending
+from oprag.compare.running.prepared import PreparedExperiment, WorkItem
+from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.spec.grid import Cell
 from oprag.errors import (
     EmbeddingError,
@@ -31,7 +32,6 @@ from oprag.errors import (
     OptionError,
     ResultsFileError,
 )
-from oprag.masking import masked_error
 from oprag.methods.answer import Answer
 from oprag.methods.effects import Embed, Generate, ReadSources, Request, Retrieve
 from oprag.methods.model_calls import Completion, Prompt
@@ -86,22 +86,22 @@ class Engine:
 
     def __init__(
         self,
-        resolved: ResolvedExperiment,
-        library: Library,
+        prepared: PreparedExperiment,
+        retrieval: Retrieval,
         cache: WorkCache,
-        ledger: Ledger,
+        spending: Spending,
         tell: Callable[[], None] = lambda: None,
     ) -> None:
-        experiment = resolved.experiment
-        self._library = library
-        self._caller = ModelCaller(resolved.models, experiment.token_counter, cache, ledger, tell)
+        experiment = prepared.experiment
+        self._retrieval = retrieval
+        self._caller = ModelCaller(prepared.models, experiment.token_counter, cache, spending, tell)
         self._cache = cache
-        self._ledger = ledger
-        self._models = resolved.models
-        self._judges = resolved.judges
+        self._spending = spending
+        self._models = prepared.models
+        self._judges = prepared.judges
         self._give_up_after = experiment.give_up_after
         # Answers are measured one at a time.
-        self._max_calls = 1 if library.measures else experiment.max_concurrency
+        self._max_calls = 1 if retrieval.measures else experiment.max_concurrency
         self._failed_calls = self._failed_searches = 0  # in a row
         self._ready: deque[tuple[_Work, object]] = deque()
         self._calls: deque[PendingCall] = deque()
@@ -110,8 +110,8 @@ class Engine:
         self.stopped: str | None = None
 
     def close(self) -> None:
-        """Close the library."""
-        self._library.close()
+        """Close the retrieval."""
+        self._retrieval.close()
 
     @property
     def running(self) -> int:
@@ -151,7 +151,7 @@ class Engine:
     @property
     def _can_start_item(self) -> bool:
         """Whether to start another item: there are too few queued calls to keep all threads busy."""
-        if self._library.measures and (self._works or self._calls or self.running):
+        if self._retrieval.measures and (self._works or self._calls or self.running):
             return False
         return self.stopped is None and len(self._calls) < self._max_calls and self._works < _MAX_WAITING
 
@@ -160,7 +160,7 @@ class Engine:
         cell, question = outcome.item.cell, outcome.item.question
         task = Task(question.text, cell.options, cell.context_options, question.choices)
         method = answering(task, method_function(cell.method))
-        answer = yield from (self._measured(method, outcome) if self._library.measures else method)
+        answer = yield from (self._measured(method, outcome) if self._retrieval.measures else method)
         given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
         for metric in self._judges:
             prompt = metric.ask(given) if metric.applies(given) else None
@@ -178,7 +178,7 @@ class Engine:
 
     def _measured(self, method: Answering, outcome: Outcome) -> Answering:
         """The method, measured; an answer with a reply that was stored before has no measurement."""
-        self._library.make_ready(outcome.item.cell, outcome.item.question)
+        self._retrieval.make_ready(outcome.item.cell, outcome.item.question)
         with Meter() as meter:
             answer = yield from method
         if not outcome.reused:
@@ -221,10 +221,10 @@ class Engine:
         """The contexts, vectors or texts that a method requests."""
         item = outcome.item
         if isinstance(request, Retrieve):
-            outcome.embedded += self._library.embeds(item.cell, request.questions)
+            outcome.embedded += self._retrieval.embeds(item.cell, request.questions)
         elif isinstance(request, Embed):
             outcome.embedded += [*request.questions, *request.texts]
-        return self._library.fetch(item.cell, item.question, request)
+        return self._retrieval.fetch(item.cell, item.question, request)
 
     def _request_replies(self, work: _Work, request: Generate | _AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
@@ -245,7 +245,7 @@ class Engine:
                 continue
             if key not in self._waiting:
                 self._waiting[key] = []
-                self._calls.append(PendingCall(key, model, prompt, self._ledger.at_most(model, prompt)))
+                self._calls.append(PendingCall(key, model, prompt, self._spending.at_most(model, prompt)))
             self._waiting[key].append(work)
         return all(work.replies.values())
 
@@ -270,19 +270,19 @@ class Engine:
     def _begin_calls(self) -> None:
         while self._calls and self.stopped is None and self.running < self._max_calls:
             call = self._calls[0]
-            if (reason := self._ledger.refusal(call.at_most)) is not None:
+            if (reason := self._spending.refusal(call.at_most)) is not None:
                 # Calls in flight may spend less than reserved, so only stop when none are left.
                 if not self.running:
                     self.stop(reason)
                 return
             self._calls.popleft()
-            self._ledger.reserve(call.at_most)
+            self._spending.reserve(call.at_most)
             self._caller.begin(call)
 
     def _deliver(self, made: Made) -> None:
         """Deliver a reply to all items that wait for it."""
         call, completion = made
-        self._ledger.settle(made)
+        self._spending.settle(made)
         if isinstance(completion.error, MissingExtraError | ExperimentError):
             raise completion.error
         self._failed_calls = 0 if completion.error is None else self._failed_calls + 1

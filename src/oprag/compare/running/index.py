@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.assembly.neighbors import NeighborReader, neighbors_among
+from oprag._internal.tokenizers import NamedTokenizer
 from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import page_starts
 from oprag.compare.db.cache import WorkCache
@@ -22,8 +22,8 @@ from oprag.embedding.embedder import Embedder
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import Split, counter_of, pieces_of
-from oprag.positions.placing import place as find_places
-from oprag.token_counters import NamedTokenizer
+from oprag.pipeline.neighbors import NeighborReader, neighbors_among
+from oprag.positions.retrieved import place as find_places
 
 __all__ = ["Index", "IndexSearch", "VectorSource"]
 

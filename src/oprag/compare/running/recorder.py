@@ -9,7 +9,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from oprag.compare.controls import kind_of
+from oprag._internal.masking import describe
+from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.cache import WorkCache
 from oprag.compare.db.keys import key_of
@@ -20,12 +21,11 @@ from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.compare.pipelines import FoundChunk
 from oprag.compare.running.engine import Outcome
 from oprag.compare.running.index import VectorSource
-from oprag.compare.running.library import Library
-from oprag.compare.running.resolved import ResolvedExperiment
+from oprag.compare.running.prepared import PreparedExperiment
+from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.spec.grid import Cell
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
-from oprag.masking import describe
 from oprag.methods.answer import Answer
 
 __all__ = ["Recorder", "score_all"]
@@ -43,10 +43,10 @@ class _Found(NamedTuple):
 class Recorder:
     """Makes answer records with scores."""
 
-    def __init__(self, resolved: ResolvedExperiment, library: Library, cache: WorkCache) -> None:
-        embedder = resolved.score_embedder
-        self._library = library
-        self._metrics = resolved.metrics
+    def __init__(self, prepared: PreparedExperiment, retrieval: Retrieval, cache: WorkCache) -> None:
+        embedder = prepared.score_embedder
+        self._retrieval = retrieval
+        self._metrics = prepared.metrics
         self._embedder = None if embedder is None else VectorSource(embedder, cache)
         self._lengths: dict[tuple[str, tuple[str, ...]], int] = {}
         self._relevant_rows: dict[Hashable, frozenset[int]] = {}
@@ -74,7 +74,7 @@ class Recorder:
             route=answer.route,
             calls=len(outcome.calls),
             **answer.usage._asdict(),
-            embedded_tokens=self._library.embedded_tokens(item.cell, outcome.embedded),
+            embedded_tokens=self._retrieval.embedded_tokens(item.cell, outcome.embedded),
             scores={**scores, **outcome.judged},
             replies=[*outcome.calls, *outcome.metric_calls],
             **({} if outcome.measurement is None else outcome.measurement._asdict()),
@@ -100,7 +100,7 @@ class Recorder:
         context = answer.context
         if context is None:
             return _Found()
-        index = self._library.index(outcome.item.cell, outcome.item.question.documents)
+        index = self._retrieval.index(outcome.item.cell, outcome.item.question.documents)
         rows = [int(chunk.id or 0) for chunk in context.kept]
         kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
         dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
@@ -124,7 +124,7 @@ class Recorder:
         if chunks is None:
             return _Found()
         cell, question = outcome.item.cell, outcome.item.question
-        texts = {name: self._library.whole_text(cell, name) for name in question.documents}
+        texts = {name: self._retrieval.whole_text(cell, name) for name in question.documents}
         spans = [span for chunk in chunks if (span := _span_in(texts, chunk)) is not None]
         if missing := len(chunks) - len(spans):
             outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
@@ -135,7 +135,7 @@ class Recorder:
         """The rows of the chunks that overlap the evidence."""
         if not question.evidence:
             return frozenset()
-        index = self._library.index(cell, question.documents)
+        index = self._retrieval.index(cell, question.documents)
         key = index.key, question.evidence
         if key not in self._relevant_rows:
             documents = {one.document for one in question.evidence}
@@ -148,7 +148,7 @@ class Recorder:
         """The number of tokens of the whole documents of a question."""
         key = cell.data, question.documents
         if key not in self._lengths:
-            texts = (self._library.whole_text(cell, name) for name in question.documents)
+            texts = (self._retrieval.whole_text(cell, name) for name in question.documents)
             self._lengths[key] = sum(cell.context_options.count_tokens(text) for text in texts)
         return self._lengths[key]
 

@@ -19,11 +19,11 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.text import named_error
 from oprag.compare.meter import usable_cores
 from oprag.compare.ray import on_ray
-from oprag.compare.running.calls import Ledger
+from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine, Outcome
-from oprag.compare.running.library import Library
+from oprag.compare.running.prepared import PreparedExperiment, WorkItem
 from oprag.compare.running.recorder import Recorder
-from oprag.compare.running.resolved import ResolvedExperiment, WorkItem
+from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 
@@ -111,7 +111,7 @@ class RunState:
 
 
 def run(
-    experiment: Experiment | ResolvedExperiment,
+    experiment: Experiment | PreparedExperiment,
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
@@ -141,7 +141,7 @@ def run(
     model files that the models use, and models must be importable there.
 
     Args:
-        experiment: The experiment; if it is already resolved, its models are not opened again.
+        experiment: The experiment; if it is already prepared, its models are not opened again.
         path: The results file; created if missing.
         retry_failed: Whether to retry questions that failed in earlier runs.
         measure: Whether to measure time, CPU and memory of each answer; `max_concurrency` has no effect then.
@@ -161,22 +161,22 @@ def run(
     """
     if measure and find_spec("psutil") is None:
         raise MissingExtraError("Measuring", "compare")
-    resolved = ResolvedExperiment.of(experiment)
+    prepared = PreparedExperiment.of(experiment)
     if ray is not None:
         if measure:
             raise OptionError("answers are measured in this process, got measure and ray; remove one of them", ray)
-        with on_ray(resolved, ray) as there:
+        with on_ray(prepared, ray) as there:
             return run(there, path, retry_failed=retry_failed, on_progress=on_progress)
-    name = resolved.experiment.name
+    name = prepared.experiment.name
     file = ResultsFile(path)
-    if resolved.unscored is not None:
-        raise ExperimentError(resolved.unscored, resolved.experiment.metrics)
-    file.begin(name, resolved.described(), resolved.cell_records, resolved.question_records, _versions())
+    if prepared.unscored is not None:
+        raise ExperimentError(prepared.unscored, prepared.experiment.metrics)
+    file.begin(name, prepared.described(), prepared.cell_records, prepared.question_records, _versions())
     outcome = "interrupted"
     try:
-        ledger = Ledger(resolved.experiment, resolved.experiment.limits, file.spent(name))
-        state = RunState([*resolved.items()], file.done(name), retry_failed=retry_failed)
-        outcome = _work(resolved, file, ledger, state, measure=measure, on_progress=on_progress)
+        spending = Spending(prepared.experiment, prepared.experiment.limits, file.spent(name))
+        state = RunState([*prepared.items()], file.done(name), retry_failed=retry_failed)
+        outcome = _work(prepared, file, spending, state, measure=measure, on_progress=on_progress)
     except Exception as error:
         outcome = named_error(error)
         raise
@@ -185,13 +185,13 @@ def run(
         with suppress(ResultsFileError):
             file.end(outcome)
         file.close()
-    return state.report(ledger.spent, outcome)
+    return state.report(spending.spent, outcome)
 
 
 def _work(
-    resolved: ResolvedExperiment,
+    prepared: PreparedExperiment,
     file: ResultsFile,
-    ledger: Ledger,
+    spending: Spending,
     state: RunState,
     *,
     measure: bool,
@@ -205,12 +205,12 @@ def _work(
     def report(*, now: bool = False) -> None:
         nonlocal last_report
         if on_progress is not None and (now or time.monotonic() - last_report > _FLUSH_SECONDS):
-            on_progress(state.report(ledger.spent, engine.stopped or "", engine.running))
+            on_progress(state.report(spending.spent, engine.stopped or "", engine.running))
             last_report = time.monotonic()
 
-    library = Library(resolved, file, measures=measure)
-    recorder = Recorder(resolved, library, file)
-    with closing(Engine(resolved, library, file, ledger, report)) as engine, _stopped_by_signals(engine):
+    retrieval = Retrieval(prepared, file, measures=measure)
+    recorder = Recorder(prepared, retrieval, file)
+    with closing(Engine(prepared, retrieval, file, spending, report)) as engine, _stopped_by_signals(engine):
         # A measurement cannot be rebuilt from stored replies, so each is written at once.
         for outcomes in _batches(engine.run(state.waiting), size=1 if measure else _FLUSH_ANSWERS):
             records = recorder.records(outcomes)

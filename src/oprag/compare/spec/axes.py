@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple
 
-from oprag.compare.controls import CONTROLS, kind_of
+from oprag.compare.baselines import CONTROLS, kind_of
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import OUR_METHODS

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from oprag._internal.masking import describe, listed, without_keys
+from oprag._internal.tokenizers import BUILT_IN, TIKTOKEN
 from oprag.compare.providers.names import LOCAL, is_loopback
 from oprag.errors import ExperimentError
-from oprag.masking import describe, listed, without_keys
-from oprag.token_counters import BUILT_IN, TIKTOKEN
 
 __all__ = ["check_data_only"]
 

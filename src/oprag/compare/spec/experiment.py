@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
+from oprag._internal.files.reading import read_toml
+from oprag._internal.masking import describe, listed
+from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
 from oprag.compare.metrics.judge import Judge
@@ -25,11 +28,8 @@ from oprag.compare.spec.money import Limits, Price
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Count, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.files.reading import read_toml
-from oprag.masking import describe, listed
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
-from oprag.tokens import TokenCounter, approximate_tokens
 
 __all__ = ["Experiment"]
 

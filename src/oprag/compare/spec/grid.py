@@ -8,19 +8,19 @@ from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from oprag.compare.controls import CONTROLS, PIPELINE, kind_of
+from oprag._internal.files.limits import limit, variable
+from oprag._internal.masking import describe
+from oprag._internal.tokens import TokenCounter
+from oprag.compare.baselines import CONTROLS, PIPELINE, kind_of
 from oprag.compare.spec.axes import Axis, axes, has_effect
 from oprag.compare.stores import STORE_NAMES
 from oprag.errors import ExperimentError, OptionError
-from oprag.files.limits import limit, variable
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Split, Splitter
-from oprag.masking import describe
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import Prompts
 from oprag.methods.registry import check_needs, method_names
 from oprag.options import ContextOptions, check_count, check_names, plain_number
-from oprag.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from oprag.compare.spec.experiment import Experiment

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.scripted import QUESTION
 from tests.meeting import until

@@ -23,7 +23,7 @@ from langchain_core.runnables import (
 )
 from pydantic import ValidationError
 
-from oprag import ModelError, OptionError
+from oprag.errors import ModelError, OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, ranked, run
 from tests.adapters.langchain.conftest import RecordingChatModel, numbers_of, parts, store_of

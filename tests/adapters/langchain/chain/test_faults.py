@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, run
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 

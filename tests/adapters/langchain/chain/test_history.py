@@ -18,7 +18,7 @@ from langchain_core.messages import (
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from oprag import QueryError
+from oprag.errors import QueryError
 from oprag.langchain import OrderPreservingChain
 from oprag.methods import Message
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, run

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from oprag import QueryError
+from oprag.errors import QueryError
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, run
 from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION
@@ -87,7 +87,7 @@ async def test_the_input_is_not_changed(way: str):
 async def test_what_is_no_document_is_refused(way: str, documents: Any):
     from langchain_core.runnables import RunnableLambda
 
-    from oprag import OpragError
+    from oprag.errors import OpragError
 
     with pytest.raises((OpragError, TypeError)):
         await run(chain_of(Model(), retriever=RunnableLambda(lambda given: documents)), way, QUESTION)

@@ -141,7 +141,7 @@ def test_inputs_with_the_names_of_our_fields_do_not_change_what_is_asked(method:
 
 
 def test_a_variable_without_a_value_is_named():
-    from oprag import PromptError
+    from oprag.errors import PromptError
 
     prompt = PromptTemplate.from_template("{context} {input} {language}")
     chain = OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={"answer": prompt})
@@ -164,7 +164,7 @@ def test_a_prompt_that_makes_no_sense_is_refused_when_the_chain_is_made(step: st
 
 
 def test_pictures_in_a_prompt_are_refused_not_dropped():
-    from oprag import PromptError
+    from oprag.errors import PromptError
 
     prompt = ChatPromptTemplate.from_messages(
         [("human", [{"type": "text", "text": "{context} {input}"}, {"type": "image_url", "image_url": "{picture}"}])]

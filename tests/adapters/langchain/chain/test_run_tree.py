@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.schemas import Run
 
-from oprag import ModelError, QueryError
+from oprag.errors import ModelError, QueryError
 from tests.adapters.langchain.chain.conftest import (
     Found,
     Model,

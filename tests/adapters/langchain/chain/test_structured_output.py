@@ -13,7 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from oprag import OptionError
+from oprag.errors import OptionError
 from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
 from tests.adapters.langchain.conftest import numbers_of
 from tests.adapters.scripted import QUESTION, both_sides
@@ -175,7 +175,7 @@ async def test_methods_that_read_text_say_so(way: str, method: str):
 # Streamed, LangChain's parsers pass over an object that is not whole yet, and one that never will be too.
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
 async def test_an_object_that_does_not_validate_names_the_call(way: str):
-    from oprag import ModelError
+    from oprag.errors import ModelError
 
     chain = chain_of(Structured(arguments='{"place": 5}').with_structured_output(Verdict), count=1)
     with pytest.raises(ModelError, match="answer"):

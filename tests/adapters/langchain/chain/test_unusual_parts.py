@@ -15,7 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
 
-from oprag import EmbeddingError, ModelError, OptionError
+from oprag.errors import EmbeddingError, ModelError, OptionError
 from oprag.langchain import OrderPreservingChain
 from oprag.methods import Prompts
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run

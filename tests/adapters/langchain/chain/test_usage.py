@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from oprag import ModelWarning
+from oprag.errors import ModelWarning
 from oprag.methods import Answer, Usage
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.scripted import QUESTION, both_sides, by_step

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
-from oprag import BudgetError
+from oprag.errors import BudgetError
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, ranked
 from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 

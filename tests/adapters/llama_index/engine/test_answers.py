@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.schema import TextNode
 
-from oprag import QueryError
+from oprag.errors import QueryError
 from oprag.methods import Message, Usage
 from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine.conftest import (

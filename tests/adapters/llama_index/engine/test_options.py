@@ -12,9 +12,9 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import ValidationError
 
-from oprag import BudgetError, OptionError, QueryError
+from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
+from oprag.errors import BudgetError, OptionError, QueryError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.option_fields import METHOD_OPTIONS, OPTIONS
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
 from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers

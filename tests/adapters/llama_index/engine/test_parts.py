@@ -104,7 +104,7 @@ def test_sources_by_their_total_are_not_put_in_order_twice(options: dict[str, An
     assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
 
 
-@pytest.mark.filterwarnings("ignore::oprag.PositionWarning")
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize("missing", ["last", "first"])
 def test_nodes_without_a_position_stay_where_they_are(missing: str):
     nodes = [*parts(3), NodeWithScore(node=TextNode(id_="x", text="Loose.", metadata={"file_name": "voyage"}), score=0)]

@@ -11,7 +11,7 @@ from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, Pro
 from llama_index.core.types import BaseOutputParser
 from pydantic import BaseModel
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.adapters.llama_index.engine.conftest import (
     Model,

@@ -22,7 +22,7 @@ from llama_index.core.prompts.utils import is_chat_model
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 
-from oprag import OptionError, PromptError
+from oprag.errors import OptionError, PromptError
 from oprag.methods.prompts import TextTemplate
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (

@@ -17,7 +17,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import BaseModel
 
-from oprag import ModelError, Passage
+from oprag import Passage
+from oprag.errors import ModelError
 from oprag.llama_index import OrderPreservingQueryEngine
 from oprag.methods import MethodOptions
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node

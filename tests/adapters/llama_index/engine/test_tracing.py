@@ -21,7 +21,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import QueryBundle
 
-from oprag import ModelError
+from oprag.errors import ModelError
 from tests.adapters.llama_index.conftest import Events, ListRetriever, Spans
 from tests.adapters.llama_index.engine.conftest import (
     Handler,

@@ -10,7 +10,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
-from oprag import BudgetError, ModelError
+from oprag.errors import BudgetError, ModelError
 from tests.adapters.contract.frameworks import Windowed
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (

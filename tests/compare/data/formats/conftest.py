@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from oprag._internal.files.opening import open_regular
 from oprag.compare.data.builder import DataSetBuilder
-from oprag.files.opening import open_regular
 
 
 @pytest.fixture(autouse=True)

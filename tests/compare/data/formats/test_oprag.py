@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from oprag import InputFileError, MissingExtraError
 from oprag.compare import read_data
 from oprag.compare.data.data_set import whole_text
+from oprag.errors import InputFileError, MissingExtraError
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write, write_lines
 from tests.pdfs import pdf
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from oprag import InputFileError, OptionError
+from oprag._internal.files.pdf import pdf_pages
 from oprag.compare import read_data
 from oprag.compare.data import documents as document_library
-from oprag.files.pdf import pdf_pages
+from oprag.errors import InputFileError, OptionError
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write
 from tests.pdfs import pdf
 

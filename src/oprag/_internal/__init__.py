@@ -1,0 +1,3 @@
+"""What all packages use and no caller imports."""
+
+__all__: list[str] = []

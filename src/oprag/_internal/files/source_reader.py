@@ -1,0 +1,278 @@
+"""Reads the text of whole sources from a folder, a mapping of names to texts, a function, or a loader's documents."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+from oprag._internal.files.fork_safe import ForkSafeLock
+from oprag._internal.files.opening import open_regular, resolved, same_drive
+from oprag._internal.masking import describe, error_text, masked_error
+from oprag.chunk import Chunk
+from oprag.errors import OpragError, OpragWarning, OptionError, SourceReadError
+from oprag.options import check_count, requires
+from oprag.positions.source_names import source_of, text_of
+
+__all__ = ["READABLE", "ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
+
+READABLE = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
+"""The suffixes of files that a folder reads by default."""
+_CACHE_SIZE = 64 * 2**20  # characters of the texts of files
+_LOCKS = 16
+_LIMITS = "; to allow it, use read_source=oprag.SourceFolder(folder, "
+
+ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | Sequence[Any] | str | os.PathLike[str]
+"""Reads whole sources: a function that takes the name, a mapping of names to texts, a folder, or the documents of a
+loader (LangChain or LlamaIndex), whose texts are those that were split.
+
+In LangChain, a function with a required parameter `filter` also receives the filter of the search, or None if nothing
+restricts the search; it is not called if the filter cannot be determined.
+"""
+
+
+class SourceFolder:
+    """Reads source texts from the files of a folder.
+
+    `read_source=` creates one from a path; pass a `SourceFolder` to change the limits.
+
+    The author of a document can choose the source name in its metadata. Therefore only regular files with the given
+    suffixes are read, no files outside the folder (links are resolved first), and no files or folders whose name starts
+    with a dot. Metadata can name any other file in the folder, so use a separate folder or function for each tenant.
+
+    Args:
+        folder: The folder.
+        suffixes: File name suffixes to read, ignoring case. The pages of a PDF are joined with blank lines.
+        max_bytes: Maximum size of a file in bytes.
+
+    Raises:
+        OptionError: The folder does not exist, or an option is invalid.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> folder = Path(mkdtemp())
+        >>> _ = (folder / "run.log").write_text("Started.")
+        >>> SourceFolder(folder, suffixes=(".txt", ".log"))("run.log")
+        'Started.'
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        suffixes: Iterable[str] = READABLE,
+        max_bytes: int = 64 * 2**20,
+    ) -> None:
+        # Resolve now, because the program may change its working directory later.
+        self._folder = Path(folder).resolve()
+        if not str(folder) or not self._folder.is_dir():
+            raise OptionError(f"read_source must be an existing folder, got {describe(str(folder))}", folder)
+        value: Any = suffixes
+        is_list = isinstance(value, Iterable) and not isinstance(value, str)
+        self._suffixes = tuple(str(suffix).lower() for suffix in value) if is_list else ()
+        if not self._suffixes or not all(suffix.startswith(".") for suffix in self._suffixes):
+            raise OptionError(f'suffixes must be a list such as [".txt", ".md"], got {describe(suffixes)}', suffixes)
+        check_count("max_bytes", max_bytes, optional=False)
+        self._max_bytes = max_bytes
+
+    def __call__(self, name: str) -> str:
+        """Read a file.
+
+        Args:
+            name: The name of the file, relative to the folder or the working directory.
+
+        Returns:
+            The text of the file.
+
+        Raises:
+            SourceReadError: The file is missing, not allowed, too large or unreadable.
+        """
+        try:
+            path = self._path(name)
+            with open_regular(path, follow_links=False, below=self._folder) as file:
+                about = os.fstat(file.fileno())
+                self._check_size(about.st_size)
+                # Also a cached text is only returned if the file may be read, and can be opened.
+                return _texts.get(path, about, lambda: _text(path, name, file.read(self._max_bytes)))
+        except _RefusedError as error:
+            why = str(error)
+        except UnicodeDecodeError:
+            why = "is not UTF-8 text; convert it, or pass a function that reads it as read_source="
+        except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links, an invalid PDF
+            why = f"cannot be read: {getattr(error, 'strerror', None) or error_text(error)}"
+        raise SourceReadError(f"source {describe(name)} {why}", name)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_bytes:
+            raise _RefusedError(
+                f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
+            )
+
+    def _path(self, name: str) -> Path:
+        """Return the path of an allowed file, with all links resolved."""
+        folder = self._folder
+        paths = [resolved(path) for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
+        inside = [path for path in paths if path.is_relative_to(folder)]
+        if not inside:
+            raise _RefusedError(
+                f"is outside the folder {describe(folder)}; pass a folder that contains all sources as read_source="
+            )
+        path = next((path for path in inside if path.is_file()), None)
+        if path is None:
+            raise _RefusedError(
+                f"was not found in {describe(folder)}; if the files have other names, pass a mapping or a function as "
+                "read_source="
+            )
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            raise _RefusedError("is hidden, and names that start with a dot are not read; rename it")
+        if not path.name.lower().endswith(self._suffixes):
+            suffixes = ", ".join(self._suffixes)
+            raise _RefusedError(f"is not read: its name must end with one of {suffixes}{_LIMITS}suffixes=...)")
+        return path
+
+
+class _RefusedError(Exception):
+    """A file that may not be read; the message continues "source 'a.txt'"."""
+
+
+def _text(path: Path, name: str, data: bytes) -> str:
+    """Return the text of a file."""
+    if path.suffix.lower() == ".pdf":
+        # Imported on demand: most folders contain no PDF.
+        from oprag._internal.files.pdf import pdf_pages
+
+        return "\n\n".join(pdf_pages(name, data, "cli"))
+    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
+
+
+class _TextCache:
+    """The texts of files, each read once until the file changes."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, tuple[tuple[int, ...], str]] = {}
+        # Concurrent questions about one file wait for its text instead of reading it each.
+        self._locks = tuple(ForkSafeLock() for _ in range(_LOCKS))
+
+    def get(self, path: Path, about: os.stat_result, read: Callable[[], str]) -> str:
+        """Return the text of a file, from the cache if the file has not changed."""
+        version = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+        with self._locks[hash(path) % _LOCKS]:
+            known = self._texts.pop(path, None)
+            text = known[1] if known is not None and known[0] == version else read()
+            # The most recently used is last.
+            self._texts[path] = version, text
+        self._evict()
+        return text
+
+    def _evict(self) -> None:
+        """Drop the texts that were used longest ago until the cache is small enough; the last one stays."""
+        known = list(self._texts.items())
+        size = sum(len(text) for _, (_, text) in known)
+        for path, (_, text) in known[:-1]:
+            if size > _CACHE_SIZE:
+                self._texts.pop(path, None)
+                size -= len(text)
+
+
+# All folders share it: which files one of them may read is checked before.
+_texts = _TextCache()
+
+
+class SourceReader:
+    """Reads the whole text of a source by its name.
+
+    Args:
+        read_source: A function, a mapping, a folder or a list of documents.
+
+    Raises:
+        OptionError: `read_source` has another type, the folder does not exist, or a document does not name its source.
+    """
+
+    def __init__(self, read_source: ReadSource) -> None:
+        self._read_source: Any = read_source
+        self._filter: Callable[[], Any] | None = None
+        if isinstance(read_source, str | os.PathLike):
+            self._read_source = SourceFolder(read_source)
+        elif iscoroutinefunction(read_source):
+            raise OptionError("read_source must be a regular function, got an async function", read_source)
+        elif isinstance(read_source, list | tuple):
+            self._read_source = _texts_of(read_source)
+        elif not isinstance(read_source, Mapping) and not callable(read_source):
+            raise OptionError(
+                "read_source must be a folder, a mapping, a function or the documents of a loader, got "
+                f"{type(read_source).__name__}",
+                read_source,
+            )
+
+    def filtered(self, filter: Callable[[], Any]) -> SourceReader:
+        """Return a reader for one question that passes its filter to a function that requires one."""
+        if not requires(self._read_source, "filter"):
+            return self
+        reader = copy(self)
+        reader._filter = filter  # noqa: SLF001
+        return reader
+
+    @property
+    def filter(self) -> Any:
+        """The filter that the texts depend on; None unless the function requires a filter."""
+        return None if self._filter is None else self._filter()
+
+    def __call__(self, name: str) -> str:
+        """Return the text of a source."""
+        read_source, given = self._read_source, {} if self._filter is None else {"filter": self._filter()}
+        try:
+            text = text_of(read_source, name) if isinstance(read_source, Mapping) else read_source(name, **given)
+        except (OpragError, OpragWarning):
+            raise
+        except Exception as error:
+            raise SourceReadError(
+                f"read_source failed on source {describe(name)}: {masked_error(error)}", name
+            ) from error
+        if not isinstance(text, str):
+            found = "nothing" if text is None else type(text).__name__
+            raise SourceReadError(f"read_source must return the text of source {describe(name)}, got {found}", name)
+        return text
+
+
+def _texts_of(documents: Sequence[Any]) -> dict[str, str]:
+    """Return the text of each source; the pages or sections of a file are joined with blank lines, as for a PDF."""
+    texts: dict[str, list[str]] = {}
+    for document in documents:
+        content = getattr(document, "page_content", None)
+        text = getattr(document, "text", None) if content is None else content
+        metadata = getattr(document, "metadata", None)
+        if not isinstance(text, str) or not isinstance(metadata, Mapping):
+            raise OptionError(
+                f"read_source must be a list of LangChain or LlamaIndex documents, got {type(document).__name__} in it",
+                document,
+            )
+        # A LlamaIndex document without a name is known by its id.
+        name = source_of(Chunk(text, 0, metadata=metadata, document_id=getattr(document, "node_id", None)))
+        if name is None:
+            raise OptionError(
+                "a document in read_source does not name its source; pass a mapping of source names to texts instead",
+                document,
+            )
+        texts.setdefault(name, []).append(text)
+    return {name: "\n\n".join(parts) for name, parts in texts.items()}
+
+
+def as_reader(read_source: ReadSource | None) -> SourceReader | None:
+    """Return the reader for the option `read_source`, or None; raises the errors of `SourceReader`."""
+    return None if read_source is None else SourceReader(read_source)
+
+
+def read_with(reader: SourceReader | None, name: str) -> str:
+    """Return the whole text of a source; without a reader, raise `SourceReadError`."""
+    if reader is None:
+        raise SourceReadError(
+            f"source {describe(name)} cannot be read without read_source=; pass a folder, a mapping, a function or "
+            "the documents of a loader",
+            name,
+        )
+    return reader(name)

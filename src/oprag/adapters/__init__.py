@@ -1,0 +1,3 @@
+"""What the adapters of both frameworks share."""
+
+__all__: list[str] = []

@@ -1,0 +1,400 @@
+"""The options of adapters as pydantic fields, for frameworks that build on pydantic.
+
+The fields of `ContextOptions` and `MethodOptions` are repeated statically for editors and type checkers. Values are not
+validated here but by these classes, so that all adapters raise the same errors. Tests check that names and defaults
+match.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from functools import wraps
+from operator import is_
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
+
+from oprag._internal.files.source_reader import ReadSource, SourceReader, as_reader
+from oprag._internal.masking import describe
+from oprag._internal.sync_async import Steps
+from oprag._internal.tokens import TokenCounter, approximate_tokens
+from oprag.chunk import Chunk
+from oprag.context import ContextInputs
+from oprag.embedding.vector_cache import VectorCache
+from oprag.errors import ChunkError, OptionError
+from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_method_options
+from oprag.methods.prompts import Prompts
+from oprag.options import (
+    NAME_HINTS,
+    ContextOptions,
+    Header,
+    OnMissingPosition,
+    OnUncertain,
+    Order,
+    SourceRanking,
+    as_context_options,
+    check_bool,
+    check_names,
+    descriptions,
+    with_plain_numbers,
+)
+from oprag.positions.readings import PositionKey
+from oprag.positions.source_names import SourceKey
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.orders import SourceOrders
+
+if TYPE_CHECKING:
+    from oprag.methods.profile import Profile
+    from oprag.positions.source_texts import SourceTexts
+
+__all__ = [
+    "HELP",
+    "METHOD_OPTIONS",
+    "OPTIONS",
+    "ContextFields",
+    "MethodFields",
+    "OptionFields",
+    "ReadSourceFields",
+    "StoreOrderFields",
+    "VectorFields",
+    "callables",
+    "common_cache",
+    "given_options",
+    "list_of_neighbors",
+]
+
+HELP = descriptions(ContextOptions)
+OPTIONS = tuple(HELP)
+_HELP = descriptions(MethodOptions)
+METHOD_OPTIONS = tuple(_HELP)
+_WITH_ANNOTATE = (*OPTIONS, "annotate")
+
+# Options that take framework objects and are easily confused.
+_CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings", "embed_model")
+
+
+class OptionFields(BaseModel):
+    """Keyword-only options; other arguments are rejected with a hint."""
+
+    # Inputs may contain keys and passwords, so errors do not show them. Mixins are never validated themselves, so their
+    # build is deferred. Public classes must override defer_build, since their signature is wrong until they are built,
+    # and repeat the other settings, since the base classes of their frameworks set them differently.
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=True)
+
+    _name_hints: ClassVar[Mapping[str, str]] = {}
+    """Hints for option names that other packages use."""
+    _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Code for passing an object, by "package.Class" of the object, best first; ways without an option are skipped."""
+
+    # Wraps pydantic's __init__, so that the signature contains the options instead of *args.
+    @wraps(BaseModel.__init__)  # type: ignore[misc]
+    def __init__(self, /, *args: Any, **options: Any) -> None:
+        if args:
+            kinds = ", ".join(type(value).__name__ for value in args)
+            raise OptionError(f"{type(self).__name__} takes keyword arguments only, got {kinds}", args[0])
+        super().__init__(**options)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_given(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            check_names(given, cls.model_fields, cls._name_hints)
+            for name in _CONFUSABLE:
+                others = cls._ways_to_pass(given.get(name))
+                if others and not any(way.removeprefix(f"{name}=").isidentifier() for way in others):
+                    raise OptionError(
+                        f"cannot use {type(given[name]).__name__} as {name}; pass {others[0]}", given[name]
+                    )
+        return given
+
+    @classmethod
+    def _ways_to_pass(cls, value: Any) -> list[str]:
+        """Code for passing an object, the best first; empty if unknown."""
+        names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(value).__mro__)
+        ways = (way for name in names for way in cls._how_to_pass.get(name, ()))
+        return [way for way in ways if way.partition("=")[0] in cls.model_fields]
+
+
+class ContextFields(OptionFields):
+    """The options of `ContextOptions`, and `annotate`.
+
+    Only the default of `stitch` differs: retrievers return the framework's own objects, which are not joined.
+    """
+
+    _name_hints: ClassVar = NAME_HINTS
+
+    k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
+    max_candidates: SkipValidation[int | None] = Field(default=None, description=HELP["max_candidates"])
+    continuity: SkipValidation[float] = Field(default=0.0, description=HELP["continuity"])
+    token_budget: SkipValidation[int | None] = Field(default=None, description=HELP["token_budget"])
+    count_tokens: SkipValidation[TokenCounter] = Field(
+        default=approximate_tokens, description=HELP["count_tokens"], exclude=True
+    )
+    order: SkipValidation[Order] = Field(default="source", description=HELP["order"])
+    seed: SkipValidation[int] = Field(default=0, description=HELP["seed"])
+    source_ranking: SkipValidation[SourceRanking] = Field(default="best_first", description=HELP["source_ranking"])
+    on_missing_position: SkipValidation[OnMissingPosition] = Field(
+        default="last", description=HELP["on_missing_position"]
+    )
+    on_uncertain: SkipValidation[OnUncertain] = Field(default="warn", description=HELP["on_uncertain"])
+    source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
+    position_key: SkipValidation[PositionKey | None] = Field(default=None, description=HELP["position_key"])
+    similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])
+    redundancy_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["redundancy_threshold"])
+    min_chunks: SkipValidation[int] = Field(default=0, description=HELP["min_chunks"])
+    whole_source_tokens: SkipValidation[int | None] = Field(default=None, description=HELP["whole_source_tokens"])
+    neighbors: SkipValidation[int] = Field(default=0, description=HELP["neighbors"])
+    stitch: SkipValidation[bool] = Field(default=False, description=HELP["stitch"])
+    separator: SkipValidation[str] = Field(default="\n\n", description=HELP["separator"])
+    gap: SkipValidation[str | None] = Field(default=None, description=HELP["gap"])
+    header: SkipValidation[Header | None] = Field(default=None, description=HELP["header"])
+    annotate: SkipValidation[bool] = Field(
+        default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
+    )
+    # Cache: the field values, the options made from them, and the same options with stitch=True.
+    _cached: tuple[tuple[Any, ...], ContextOptions, ContextOptions] | None = PrivateAttr(default=None)
+
+    @classmethod
+    def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
+        """Create an instance with the options of a profile, such as `oprag.toml`; see `docs/how_to/profiles.md`.
+
+        Args:
+            profile: The path of the file, or a `Profile`.
+            **options: Arguments of the constructor; they override the profile.
+
+        Raises:
+            InputFileError: The file is missing, cannot be read or is not valid TOML.
+            OptionError: The file has an unsupported format, or an unknown or invalid key, or sets an option that this
+                class would ignore, such as the method for a class that does not answer.
+            ValidationError: The constructor rejects a value (pydantic's error, a subclass of ValueError).
+        """
+        from oprag.methods.profile import options_for
+
+        return cls(**options_for(cls, profile, options))
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        with_plain_numbers(self)
+        self._context_options()
+        return self
+
+    def _context_options(self, *, stitch: bool = False) -> ContextOptions:
+        """The options as `ContextOptions`, with `stitch=True` for a context; cached until a field changes."""
+        values = tuple(map(self.__dict__.get, _WITH_ANNOTATE))
+        cached = self._cached  # read once: access to private attributes is slow in pydantic
+        if cached is None or not all(map(is_, cached[0], values)):
+            if type(self.annotate) is not bool:
+                raise OptionError(f"annotate must be True or False, got {describe(self.annotate)}", self.annotate)
+            options = as_context_options(None, dict(zip(OPTIONS, values, strict=False)))
+            cached = values, options, as_context_options(options, {} if options.stitch else {"stitch": True})
+            self._cached = cached
+        return cached[2] if stitch else cached[1]
+
+
+class MethodFields(OptionFields):
+    """The options of `oprag.methods.MethodOptions`."""
+
+    method: SkipValidation[str] = Field(default="stuff", description=_HELP["method"])
+    inner_method: SkipValidation[str] = Field(default="stuff", description=_HELP["inner_method"])
+    prompts: SkipValidation[Prompts | Mapping[str, Any]] = Field(
+        default=Prompts(), description=_HELP["prompts"], exclude=True
+    )
+    passage_tokens: SkipValidation[int] = Field(default=1_024, description=_HELP["passage_tokens"])
+    collapse_tokens: SkipValidation[int | None] = Field(default=None, description=_HELP["collapse_tokens"])
+    rank_by: SkipValidation[RankBy] = Field(default="confidence", description=_HELP["rank_by"])
+    variants: SkipValidation[int] = Field(default=4, description=_HELP["variants"])
+    answer_threshold: SkipValidation[float] = Field(default=0.5, description=_HELP["answer_threshold"])
+    source_token_budget: SkipValidation[int | None] = Field(default=None, description=_HELP["source_token_budget"])
+    overflow: SkipValidation[Overflow] = Field(default="error", description=_HELP["overflow"])
+    cite: SkipValidation[bool] = Field(default=False, description=_HELP["cite"])
+    condense: SkipValidation[bool] = Field(default=True, description=_HELP["condense"])
+    empty_answer: SkipValidation[str] = Field(
+        default="No passages were found for this question.", description=_HELP["empty_answer"]
+    )
+    on_error: SkipValidation[OnError] = Field(default="raise", description=_HELP["on_error"])
+    max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
+
+    def _method_options(self, **changes: Any) -> MethodOptions:
+        """The options as `MethodOptions`, with changes."""
+        return as_method_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)
+
+
+class ReadSourceFields(OptionFields):
+    """The `read_source` option: reads the full text of a source."""
+
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None,
+        description="Full texts of the sources: a folder, a mapping of names to texts, a function of the name, or the "
+        "documents of a loader. Used "
+        "to locate chunks without a position, and required by long_context and self_route.",
+        exclude=True,
+        repr=False,
+    )
+    _orders: SourceOrders = PrivateAttr(default_factory=SourceOrders)
+    _texts: Any = PrivateAttr(default=None)
+    _texts_of: Any = PrivateAttr(default=None)
+
+    @field_validator("read_source", mode="before")
+    @classmethod
+    def _check_read_source(cls, value: Any) -> Any:
+        as_reader(value)
+        return value
+
+    @property
+    def _source_texts(self) -> SourceTexts | None:
+        # Created on first access, and again after another value was assigned.
+        if self._texts_of is not self.read_source:
+            from oprag.positions.source_texts import SourceTexts  # only if the option is set
+
+            reader = as_reader(self.read_source)
+            self._texts = None if reader is None else SourceTexts(reader)
+            self._texts_of = self.read_source
+        return self._texts  # type: ignore[no-any-return]
+
+    @property
+    def _reader(self) -> SourceReader | None:
+        texts = self._source_texts
+        return None if texts is None else texts.reader
+
+    def _with_places(
+        self,
+        inputs: ContextInputs,
+        options: ContextOptions,
+        stores: Sequence[StoreAdapter] = (),
+        filter: Callable[[], Any] = lambda: None,
+    ) -> Steps[ContextInputs]:
+        """The inputs, with the places of chunks whose metadata do not tell their order."""
+        return self._orders.complete(inputs, options, stores, self._source_texts, filter)
+
+
+class StoreOrderFields(OptionFields):
+    """The `store_order` option, for classes that have access to the searched store."""
+
+    store_order: SkipValidation[bool] = Field(
+        default=True,
+        description="Use the order in which chunks were inserted into the store if the order is otherwise unknown.",
+    )
+    # Set by search tools, whose results are ordered together with the results of other searches.
+    _place_each: bool = PrivateAttr(default=False)
+
+    def _for_many_searches(self) -> Self:
+        """A copy that also finds the position of a source's only retrieved chunk."""
+        copy = self.model_copy()
+        copy._place_each = True  # noqa: SLF001
+        return copy
+
+    @field_validator("store_order", mode="before")
+    @classmethod
+    def _check_store_order(cls, value: Any) -> Any:
+        check_bool("store_order", value)
+        return value
+
+
+class _OwnCache(VectorCache):
+    """The default cache of an object and its copies; its type distinguishes it from a cache that the user passed."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OwnCache, ()
+
+
+class VectorFields(OptionFields):
+    """The options for vectors and neighbors; each framework adds the option for the embedding model."""
+
+    _embedder_option: ClassVar[str]
+    """Name of the option for the embedding model."""
+    _neighbor_sources: ClassVar[str]
+    """Valid values of `read_neighbors`, for messages."""
+
+    # A field, not a private attribute: LangChain's configurable fields recreate the object from its fields.
+    vector_cache: SkipValidation[Any] = Field(
+        default_factory=_OwnCache,
+        description="Cache of computed vectors; 256 MiB in memory by default.",
+        exclude=True,
+        repr=False,
+    )
+    read_neighbors: SkipValidation[Any] = Field(
+        default=None,
+        description="Where to read neighbors: an index, a docstore, or a function of a chunk and a number; by default "
+        "the searched store or index, if the filter of the search can be applied to the neighbors.",
+        exclude=True,
+        repr=False,
+    )
+
+    @classmethod
+    def _as_embedder(cls, value: Any) -> Any:
+        """Wrap an embedding model of the framework as an `oprag.Embedder`."""
+        raise NotImplementedError
+
+    @classmethod
+    def _reads_neighbors(cls, value: Any) -> bool:
+        """Whether this is a valid value of `read_neighbors`; each framework adds its own objects."""
+        return callable(value) and not inspect.iscoroutinefunction(value)
+
+    @field_validator("embeddings", "embed_model", mode="before", check_fields=False)
+    @classmethod
+    def _check_embedder(cls, value: Any) -> Any:
+        if value is not None:
+            cls._as_embedder(value)
+        return value
+
+    @field_validator("read_neighbors", mode="before")
+    @classmethod
+    def _check_read_neighbors(cls, value: Any) -> Any:
+        if value is None or cls._reads_neighbors(value):
+            return value
+        raise OptionError(f"read_neighbors must be {cls._neighbor_sources}, got {type(value).__name__}", value)
+
+    @field_validator("vector_cache", mode="before")
+    @classmethod
+    def _check_vector_cache(cls, value: Any) -> VectorCache:
+        if value is None:
+            return _OwnCache()
+        if not isinstance(value, VectorCache):
+            raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
+        return value
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy with updated fields, validated as at construction (pydantic's `model_copy` does not validate)."""
+        # The copy shares the cache, so that nothing is embedded twice.
+        given = {name: getattr(self, name) for name in {*self.model_fields_set, "vector_cache"}}
+        return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
+
+    @property
+    def _has_user_cache(self) -> bool:
+        return not isinstance(self.vector_cache, _OwnCache)
+
+
+def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
+    """The shared cache of a chain or engine and its retriever: the user's; rejected if they have different ones."""
+    own, its = outer.vector_cache, inner.vector_cache
+    if not outer._has_user_cache:  # noqa: SLF001
+        return its  # type: ignore[no-any-return]
+    files = [(cache.path and cache.path.resolve(), cache.namespace) for cache in (own, its)]
+    same = own is its or (own.path is not None and files[0] == files[1])
+    if inner._has_user_cache and not same:  # noqa: SLF001
+        raise OptionError("the retriever has a different vector_cache; pass vector_cache to only one of them", own)
+    return own  # type: ignore[no-any-return]
+
+
+def list_of_neighbors(found: Any, kind: str, chunk: Chunk) -> list[Any]:
+    """The result of a user's `read_neighbors` function as a list; rejected if it is not iterable."""
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise ChunkError(
+            f"read_neighbors must return a list of {kind}, got {type(found).__name__} for a chunk ({chunk.label()})",
+            found,
+        )
+    return list(found)
+
+
+def given_options(model: ContextFields) -> dict[str, Any]:
+    """The options, including `annotate`, that differ from the defaults of `ContextFields` (not of the subclass)."""
+    fields = ContextFields.model_fields
+    return {name: value for name in _WITH_ANNOTATE if (value := getattr(model, name)) != fields[name].default}
+
+
+def callables(model: ContextFields, names: Iterable[str] = OPTIONS) -> list[str]:
+    """The names of options that are user-defined functions, which cannot be serialized."""
+    return [name for name in names if callable(value := getattr(model, name)) and value is not approximate_tokens]

@@ -1,0 +1,89 @@
+"""Render ordered chunks as passages, and passages as the text of a context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oprag._internal.masking import describe
+from oprag.chunk import Chunk
+from oprag.errors import OptionError
+from oprag.options import ContextOptions, Header
+from oprag.pipeline.section import section_of
+from oprag.pipeline.stitch import Passage, each_alone, stitch
+from oprag.positions.readings import page_of
+
+__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]
+
+Show = Callable[[Passage], str]
+"""Formats a passage as a framework's prompt will show it."""
+
+SHOWN_SEPARATOR = "\n\n"
+"""The separator that frameworks put between two documents or nodes."""
+
+
+def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
+    """The passages of ordered chunks."""
+    return stitch(ordered, options.separator) if options.stitch else each_alone(ordered)
+
+
+def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
+    """Render passages as one text, with headers, separators and gaps.
+
+    Gaps are used only with `order="source"`: in other orders, the second passage need not come after the first in the
+    source.
+
+    Args:
+        passages: The passages, in order.
+        options: The options of the context.
+        show: The framework's format of a passage; replaces headers, separators and gaps.
+        first: The number of the first passage.
+    """
+    if show is not None:
+        return SHOWN_SEPARATOR.join(map(show, passages))
+    parts: list[str] = []
+    last: Passage | None = None
+    for number, passage in enumerate(passages, first):
+        text = with_header(passage, options.header, number)
+        if not text:
+            continue
+        if last is not None:
+            parts.append(between(last, passage, options))
+        parts.append(text)
+        last = passage
+    return "".join(parts)
+
+
+def between(first: Passage, second: Passage, options: ContextOptions) -> str:
+    """The text between two passages: the separator, or the gap between two separators."""
+    same_source = first.source is not None and first.source == second.source
+    if options.gap and same_source and options.order == "source":
+        return f"{options.separator}{options.gap}{options.separator}"
+    return options.separator
+
+
+def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:
+    """The text of a passage under its header; `number` is its number in the context."""
+    above = header_of(passage, header, number)
+    return f"{above}\n{passage.text}" if above else passage.text
+
+
+def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
+    """The line above a passage; empty without a header."""
+    if header is None:
+        return ""
+    if callable(header):
+        above = header(passage)
+        if not isinstance(above, str):
+            raise OptionError(f"a header function must return a string, got {describe(above)}", header)
+        return above
+    first, last = (passage.spans[0], passage.spans[-1]) if passage.spans else (None, None)
+    page = page_of(passage.chunks[0])
+    return header.format(
+        number=number,
+        source=passage.source or "",
+        section=section_of(passage.chunks[0]),
+        page="" if page is None else page,
+        start="" if first is None else first.start,
+        end="" if last is None else last.end,
+        rank=passage.rank,
+    )

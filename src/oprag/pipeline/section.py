@@ -1,0 +1,43 @@
+"""The section of a chunk: the path of its headings, as splitters and parsers write it to metadata, else its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from oprag._internal.text_table import one_line, printable
+from oprag.chunk import Chunk
+from oprag.positions.fields import with_usual_fields
+
+__all__ = ["SECTION_FIELDS", "heading_levels", "section_of"]
+
+_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
+_LIST_FIELD = "headings"  # a list, the outermost heading first
+_PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
+SECTION_FIELDS = ("section", "section_title", "heading", "chapter")
+_MAX_LENGTH = 100  # characters of a heading
+
+
+def section_of(chunk: Chunk) -> str:
+    """Return the headings over a chunk, the outermost first, such as "Install > On Windows"; empty if unknown."""
+    metadata = with_usual_fields(chunk.metadata)
+    listed = metadata.get(_LIST_FIELD)
+    headings = listed if isinstance(listed, list | tuple) else []
+    headings = headings or [heading for heading in heading_levels(metadata) if heading]
+    path = metadata.get(_PATH_FIELD)
+    if not headings and isinstance(path, str):
+        headings = path.split("/")
+    if not headings:
+        headings = [metadata[name] for name in SECTION_FIELDS if metadata.get(name)][:1]
+    titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
+    return " > ".join(filter(None, titles)) or chunk.section
+
+
+def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the heading of each of the six levels that Markdown and HTML splitters store, such as "Header 1"."""
+    path = [""] * 6
+    for name, value in metadata.items():
+        if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
+            path[int(match[1]) - 1] = value
+    return path

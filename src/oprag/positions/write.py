@@ -1,0 +1,181 @@
+"""Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from oprag._internal.masking import clean
+from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.positions.check import order_by_text
+from oprag.positions.check_report import shown_name, source_table
+from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
+from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
+from oprag.positions.retrieved import place
+from oprag.positions.source_names import SourceKey, warn_about_key
+from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_of
+from oprag.positions.stamp import numbering_of
+
+__all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
+
+_HEAD = ("source", "chunks", "written", "position from", "note")
+_UNNAMED = "these chunks do not name their source; name it with source_key=..."
+_NOT_TRUSTED = "nothing is written without its text (read_source=...) or trust_store_order=True"
+
+
+class WrittenSource(NamedTuple):
+    """The result of `write_positions` for one source.
+
+    Attributes:
+        source: Name of the source; None for chunks that do not name one.
+        chunks: Number of its chunks in the store.
+        written: Number of chunks whose position was added or changed.
+        kind: How the positions are known.
+        field: The origin of the positions, in words.
+        note: Why some or all positions were not written, and what is uncertain; empty otherwise.
+    """
+
+    source: str | None
+    chunks: int
+    written: int
+    kind: PositionKind
+    field: str
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class WrittenPositions:
+    """The result of `write_positions`, or of a dry run; prints as a table.
+
+    Attributes:
+        sources: The results for sources whose order was uncertain.
+        chunks: Number of chunks in the store.
+        known: Number of other sources, which need no positions: their order is known already, or they have one chunk.
+        dry_run: Whether this is a dry run, which writes nothing.
+        added: The metadata that were added, by chunk id.
+    """
+
+    sources: tuple[WrittenSource, ...]
+    chunks: int
+    known: int
+    dry_run: bool
+    added: dict[str, dict[str, object]]
+
+    @property
+    def written(self) -> int:
+        """Number of chunks whose position was added or changed."""
+        return sum(one.written for one in self.sources)
+
+    def __repr__(self) -> str:
+        verb = "would be written" if self.dry_run else "were written"
+        known = f"; the order of {counted(self.known, 'other source')} is known" if self.known else ""
+        summary = f"positions of {self.written:,} of {counted(self.chunks, 'chunk')} {verb}{known}"
+        # Sources with a note come first.
+        rows = [
+            [shown_name(one.source), f"{one.chunks:,}", f"{one.written:,}", one.field or "-", one.note]
+            for one in sorted(self.sources, key=lambda one: not one.note)
+        ]
+        return clean("\n".join(source_table(summary, _HEAD, rows)))
+
+
+def plan_positions(
+    chunks: Sequence[Chunk],
+    store: str,
+    *,
+    in_insertion_order: bool,
+    read_source: Callable[[str], str] | None,
+    trust_store_order: bool,
+    source_key: SourceKey | None,
+    dry_run: bool,
+) -> WrittenPositions:
+    """Find the positions that the metadata of all chunks of a store lack; the ranks of the chunks are their indexes."""
+    warn_about_key("source_key", source_key, chunks)
+    # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
+    unlinked = [changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) for chunk in chunks]
+    placed = place(unlinked, source_key, None)
+    repeated = {key for key, times in Counter(chunk.id for chunk in chunks).items() if times > 1}
+    sources: list[WrittenSource] = []
+    added: dict[str, dict[str, object]] = {}
+    known = 0
+    unnamed = sum(isinstance(name, int) for name in placed.groups)
+    if unnamed:
+        sources.append(WrittenSource(None, unnamed, 0, PositionKind.NONE, "", _UNNAMED))
+    for name, members in placed.groups.items():
+        if isinstance(name, int):
+            continue
+        doubted = placed.orders[name].doubts_among(range(len(members)))
+        # The text of a source takes precedence over numbers that were written from the order of the store.
+        if len(members) < 2 or not (doubted or (read_source is not None and stamped_by_store(members))):
+            known += 1
+            continue
+        group = [changed(chunks[member.rank], source=name) for member in members]
+        listing = Listing(group, in_insertion_order, complete=True, store=store)
+        source, new = _plan_source(listing, read_source, repeated, trusted=trust_store_order)
+        sources.append(source)
+        added |= new
+    return WrittenPositions(tuple(sources), len(chunks), known, dry_run, added)
+
+
+def _plan_source(
+    listing: Listing, read_source: Callable[[str], str] | None, repeated: Collection[str | None], *, trusted: bool
+) -> tuple[WrittenSource, dict[str, dict[str, object]]]:
+    """Return the report on a source, and the metadata to add by chunk id."""
+    group, name = listing.chunks, listing.chunks[0].source or ""
+    notes: list[str] = []
+    if read_source is None:
+        order = order_of(listing)
+    else:
+        order, _, unread = order_by_text(listing, read_source, trusted=trusted)
+        if unread:
+            notes.append(f"its text cannot be read: {unread}")
+        elif None in order.spans:
+            notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
+    causes = order.doubts_among(range(len(group)))
+    notes += causes
+    alike = {index for index, chunk in enumerate(group) if chunk.id in repeated}
+    if alike:
+        notes.append(f"{counted(len(alike), 'chunk')} with a duplicate id")
+    left = _left_out(order, trusted=trusted) | alike
+    if len(left) == len(group):
+        by_store = causes and not trusted and BY_STORE.issuperset(causes)
+        notes.append(_NOT_TRUSTED if by_store else "nothing is written")
+    elif left:
+        notes.append(f"{counted(len(left), 'chunk')} left out")
+    positions = _numbered(order, left)
+    added = {
+        chunk.id: positions[index]
+        for index, chunk in enumerate(group)
+        if chunk.id is not None and index in positions and not positions[index].items() <= chunk.metadata.items()
+    }
+    return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
+
+
+def _left_out(order: SourceOrder, *, trusted: bool) -> set[int]:
+    """Return the chunks whose place is uncertain, apart from those that the caller trusts the store to order."""
+    unsure = order.unsure_among(range(len(order.chunks)))
+    if trusted:
+        unsure = {index for index in unsure if any(one.cause not in BY_STORE for one in order.uncertain[index])}
+    return unsure.union(index for index, key in enumerate(order.keys) if key is None)
+
+
+def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:
+    """Return the position metadata of each chunk that is not left out."""
+    known = sorted((key, index) for index, key in enumerate(order.keys) if key is not None and index not in left)
+    # Copies (same position and text) share a number, as retrieval treats them as one chunk.
+    numbers: dict[tuple[Any, str], int] = {}
+    for key, index in known:
+        numbers.setdefault((key, order.chunks[index].text), len(numbers))
+    by_text = order.field.endswith(LOCATED)
+    by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
+    # What is only assumed must not be known once it is written.
+    assumed = (by_store and not by_text) or order.certainty_among([index for _, index in known]) != "known"
+    numbering = numbering_of([text for _, text in numbers], assumed=assumed)
+    # Retrieval reads an offset next to a page as relative to the page, of which nothing tells the start.
+    in_source = by_text and all(page_of(chunk) is None for chunk in order.chunks)
+    positions: dict[int, dict[str, object]] = {}
+    for key, index in known:
+        positions[index] = {STAMP_FIELD: numbers[key, order.chunks[index].text], NUMBERING_FIELD: numbering}
+        span = order.spans[index]
+        if in_source and span is not None:
+            positions[index] |= {"start_index": span.start, "end_index": span.end}
+    return positions

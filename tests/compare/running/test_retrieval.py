@@ -1,0 +1,274 @@
+import numpy as np
+import pytest
+
+from oprag import Chunk, build_context
+from oprag._internal.tokenizers import NamedTokenizer
+from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.db.cache import MemoryCache
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.running import index as index_module
+from oprag.compare.running.engine import Outcome
+from oprag.compare.running.index import Index, IndexSearch, VectorSource
+from oprag.compare.running.prepared import PreparedExperiment
+from oprag.compare.running.recorder import Recorder
+from oprag.compare.running.retrieval import Retrieval
+from oprag.compare.running.run import run
+from oprag.index.document_index import DocumentIndex
+from oprag.index.splitting import Split
+from oprag.methods.answer import Answer
+from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
+from tests.helpers import prose, word_offsets
+
+DOCUMENTS = {"a": prose(300, seed=1), "b": [prose(60, seed=2), "", prose(90, seed=3)], "c": ""}
+QUESTIONS = ["amber basin cedar", "valley willow", "the yarrow of the ocean"]
+
+
+EIGHT = Split("tokens", 8)
+
+
+def made(split=EIGHT, keeper=None, documents=None, words=None):
+    source = VectorSource(words or Words(), keeper or MemoryCache())
+    return Index(
+        DOCUMENTS if documents is None else documents,
+        split,
+        NamedTokenizer("words", word_offsets),
+        source,
+        keeper or MemoryCache(),
+    )
+
+
+class Store:
+    """Finds the nearest by sorting all."""
+
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def search(self, vector, k):
+        scores = self.vectors @ vector
+        return [(int(row), float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k]]
+
+    def close(self):
+        self.vectors = None
+
+
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+@pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
+def test_hits_are_those_of_a_document_index(search, split):
+    depths = [1, 2, 7, 30, 1_000, None]
+    index = made(split)
+    direct = DocumentIndex.from_texts(
+        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, chunk_size=split.size, chunk_overlap=split.overlap
+    )
+    assert len(index.chunks) == len(direct)
+    for question in QUESTIONS:
+        for depth in depths:
+            found = index.given(question, IndexSearch(search, "index", depth), with_vectors=True)
+            expected = direct.search(question, depth or len(direct), search)
+            assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
+                (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
+            ]
+            assert [chunk.score for chunk in found.chunks] == pytest.approx(
+                [chunk.score for chunk in expected], abs=1e-6
+            )
+            for one, other in zip(found.chunks, expected, strict=True):
+                assert np.allclose(np.asarray(one.vector), np.asarray(other.vector))
+
+
+def test_a_store_is_searched_for_each_depth(monkeypatch):
+    monkeypatch.setattr(index_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
+    searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
+    index = made()
+    exact = made()
+    for search in searches:
+        found = index.given(QUESTIONS[0], search, with_vectors=False)
+        other = exact.given(QUESTIONS[0], search._replace(store="index"), with_vectors=False)
+        assert [chunk.text for chunk in found.chunks] == [chunk.text for chunk in other.chunks]
+        assert len(found.chunks) == search.depth
+
+
+def test_pages_and_offsets_lead_to_the_text():
+    index = made()
+    documents = {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in DOCUMENTS.items()}
+    assert {piece.document for piece in index.pieces} == {"a", "b"}
+    assert {piece.page for piece in index.pieces} == {None, 1, 3}
+    for chunk, piece in zip(index.chunks, index.pieces, strict=True):
+        whole = DOCUMENTS[piece.document]
+        text = whole if piece.page is None else whole[piece.page - 1]
+        assert chunk.text == text[piece.start : piece.end]
+        assert piece.tokens == len(chunk.text.split()) <= 8
+    assert "".join(chunk.text for chunk in index.chunks if chunk.metadata["source"] == "a") == documents["a"]
+
+
+def test_words_are_counted_in_the_unit_of_the_embedder():
+    def letters(text):
+        return [(place, place + 1) for place in range(len(text))]
+
+    source = VectorSource(Words(), MemoryCache())
+    tokenizer = NamedTokenizer("letters", letters)
+    documents = {"a": "one two three four five six"}
+    index = Index(documents, Split("words", 5), tokenizer, source, MemoryCache())
+    assert [(chunk.text, piece.tokens) for chunk, piece in zip(index.chunks, index.pieces, strict=True)] == [
+        ("one two three four five ", 24),
+        ("six", 3),
+    ]
+
+
+def test_what_the_keeper_knows_is_not_done_again():
+    keeper, words = MemoryCache(), Words()
+    searches = [IndexSearch("dense", "index", 5), IndexSearch("hybrid", "index", 3)]
+    first, second = (made(keeper=keeper, words=words) for _ in range(2))
+    embedded = []
+    for index in (first, second):
+        for search in searches:
+            for question in QUESTIONS:
+                index.given(question, search, with_vectors=False)
+        embedded.append((len(words.documents), len(words.questions)))
+    assert embedded[0] == embedded[1]
+    assert first.key == second.key != made(Split("tokens", 9)).key
+
+
+def test_nothing_to_search_is_nothing_found():
+    index = made(documents={"a": "", "b": []})
+    for store in ("index", "mine"):
+        assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True).chunks
+
+
+def retrieval_of(small):
+    prepared = PreparedExperiment(small)
+    return prepared, Retrieval(prepared, MemoryCache())
+
+
+def test_contexts_are_those_of_build_context():
+    small = experiment(
+        RecordingModel(),
+        grid={
+            "k": [2, 6],
+            "max_candidates": 9,
+            "splitter": "words",
+            "chunk_size": 30,
+            "order": ["source", "edges"],
+            "similarity_threshold": ["none", 0.4],
+            "neighbors": [0, 1],
+            "token_budget": ["none", 150],
+            "cite": [False, True],
+        },
+    )
+    prepared, retrieval = retrieval_of(small)
+    data = small.data["keepers"]
+    for item in prepared.items():
+        cell, question = item.cell, item.question
+        direct = DocumentIndex.from_texts(
+            {name: data.documents[name] for name in question.documents},
+            Words(),
+            word_offsets,
+            splitter="words",
+            chunk_size=30,
+        )
+        (found,) = retrieval.contexts(cell, question, [question.text])
+        expected = build_context(
+            direct.search(question.text, 9),
+            cell.options.numbered(cell.context_options),
+            question_vector=direct.question_vector(question.text),
+            read_neighbors=direct.neighbors,
+        )
+        assert found.text == expected.text
+        assert found.tokens == expected.tokens
+        assert [drop.reason for drop in found.dropped] == [drop.reason for drop in expected.dropped]
+        # Cells that want the same get the same.
+        assert retrieval.contexts(cell, question, [question.text])[0] is found
+
+
+def test_several_documents_are_searched_together(tmp_path):
+    data = keepers(documents=3, questions=2)
+    both = [
+        Question(
+            id="both",
+            text="Who is the keeper of the amber number 2?",
+            documents=("book 2", "book 0"),
+            answers=("Yarrow",),
+            evidence=(next(one for one in data.questions if one.id == "2-0").evidence[0],),
+        )
+    ]
+    data = DataSet(name="set", documents=data.documents, questions=both)
+    grid = {"k": 30, "chunk_size": 32, "method": ["context_only", "long_context"], "source_ranking": "name"}
+    model = RecordingModel()
+    assert run(experiment(model, data=data, grid=grid), tmp_path / "r.db").complete
+    sources = rows(tmp_path / "r.db", "SELECT DISTINCT document FROM chunks ORDER BY 1")
+    assert sources == [("book 0",), ("book 2",)]
+    assert 'evidence_coverage":1.0' in rows(tmp_path / "r.db", "SELECT scores FROM results")[0][0]
+    (prompt,) = model.calls
+    # In their natural order, not in that of the question.
+    assert 0 < prompt.index(str(data.documents["book 0"])) < prompt.index(str(data.documents["book 2"]))
+
+
+def test_evidence_on_a_page_is_found(tmp_path):
+    pages = [prose(80, seed=5), "The keeper of the moon is Selene. " + prose(60, seed=6), prose(80, seed=7)]
+    whole = "\n\n".join(pages)
+    start = whole.index("The keeper of the moon")
+    question = Question(
+        id="1",
+        text="Who is the keeper of the moon?",
+        documents=("paged",),
+        answers=("Selene",),
+        evidence=(Evidence("paged", start, start + 33),),
+    )
+    data = DataSet(name="pages", documents={"paged": pages}, questions=[question])
+    grid = {"k": 1, "splitter": "words", "chunk_size": 20, "search": "bm25", "method": ["context_only", "stuff"]}
+    model = RecordingModel()
+    assert run(experiment(model, data=data, grid=grid, metrics=["evidence_coverage"]), tmp_path / "r.db").complete
+    assert rows(tmp_path / "r.db", "SELECT DISTINCT scores FROM results") == [('{"evidence_coverage":1.0}',)]
+    assert "Selene" in model.calls[0]
+
+
+def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
+    """A token budget alone takes all chunks as candidates, for every question."""
+    import gc
+
+    from oprag.compare.running import retrieval as retrieving
+
+    monkeypatch.setattr(retrieving, "_MAX_CHUNKS", 3_000)
+    data = DataSet(
+        name="corpus",
+        documents={f"book {number}": prose(500, seed=number) for number in range(4)},
+        questions=[
+            Question(
+                id=str(number), text=f"Where is amber{number}?", documents=tuple(f"book {one}" for one in range(4))
+            )
+            for number in range(30)
+        ],
+    )
+    grid = {"token_budget": 200, "splitter": "words", "chunk_size": 4, "method": "context_only"}
+    prepared, made = retrieval_of(experiment(None, data=data, grid=grid))
+    for item in prepared.items():
+        (context,) = made.contexts(item.cell, item.question, [item.question.text])
+        assert len(context.kept) + len(context.dropped) == 500
+    gc.collect()
+    alive = sum(1 for one in gc.get_objects() if isinstance(one, Chunk))
+    # 30 whole rankings, as they were found and as they were placed, would be 30,000.
+    assert alive < 10_000
+
+
+def test_records_of_contexts_say_what_was_kept():
+    grid = {"k": 3, "chunk_size": 32, "max_candidates": 6, "similarity_threshold": 0.2, "method": "context_only"}
+    small = experiment(None, grid=grid, metrics=["inverted_pairs"])
+    prepared, retrieval = retrieval_of(small)
+    item = next(prepared.items())
+    (context,) = retrieval.contexts(item.cell, item.question, [item.question.text])
+    answer = Answer(question=item.question.text, text="", method="context_only", contexts=(context,), calls=())
+    (record,) = Recorder(prepared, retrieval, MemoryCache()).records([Outcome(item, answer)])
+    assert record.context is not None
+    assert [(row, rank) for row, rank, _ in record.context.kept] == [
+        (int(chunk.id or 0), chunk.rank) for chunk in context.kept
+    ]
+    assert all(isinstance(cosine, float) and cosine >= 0.2 for _, _, cosine in record.context.kept)
+    assert sum(record.context.dropped.values()) == len(context.dropped) == 3
+    assert record.context_chunks == 3
+    assert record.context_embedder_tokens == sum(
+        retrieval.index(item.cell, item.question.documents).pieces[row].tokens for row, _, _ in record.context.kept
+    )
+
+
+def test_an_embedder_that_is_not_asked_is_not_opened():
+    grid = {"k": 3, "chunk_size": 32, "method": "closed_book"}
+    spec = EmbedderSpec("nobody:never")
+    assert not PreparedExperiment(experiment(RecordingModel(), grid=grid, embedders={"never": spec})).embedders

@@ -1,0 +1,26 @@
+"""Text files, read as they are."""
+
+import pytest
+
+from oprag._internal.files.reading import file_text
+from oprag.errors import InputFileError
+
+
+def test_line_ends_stay_and_a_byte_order_mark_goes():
+    assert file_text("a.txt", b"\xef\xbb\xbfone\r\ntwo\n") == "one\r\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"ab\xe9 c", ("byte 2 is 0xe9", "iconv")),
+        (b"a\0b", ("null bytes",)),
+        (b" \n", ("contains no text",)),
+        (b"", ("contains no text",)),
+    ],
+)
+def test_what_is_no_text_is_refused_with_the_name(data, words):
+    with pytest.raises(InputFileError) as caught:
+        file_text("a.txt", data)
+    assert str(caught.value).startswith("a.txt ")
+    assert all(word in str(caught.value) for word in words)

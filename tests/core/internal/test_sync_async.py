@@ -1,0 +1,542 @@
+"""Bodies of steps, sync and async: alone, in parallel, and with values that are emitted."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, closing
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import pytest
+
+from oprag._internal.sync_async import (
+    Emit,
+    Limit,
+    Parallel,
+    Step,
+    Steps,
+    iterate_async,
+    iterate_sync,
+    run_async,
+    run_sync,
+)
+from tests.meeting import PATIENCE, Meeting, timed_out_once, until
+
+both = pytest.mark.parametrize("is_async", [False, True], ids=["threads", "tasks"])
+
+
+def doubled(number: int) -> Steps[int]:
+    first: int = yield Step(lambda: number)
+    second: int = yield Step(lambda: first, None)
+    return first + second
+
+
+def recovering() -> Steps[str]:
+    try:
+        yield Step(lambda: 1 // 0)
+    except ZeroDivisionError as error:
+        return f"failed: {error}"
+    return "went well"
+
+
+def failing() -> Steps[None]:
+    yield Step(lambda: 1 // 0)
+
+
+def empty() -> Steps[str]:
+    return "nothing to do"
+    yield
+
+
+def test_what_is_yielded_is_done_and_sent_back():
+    assert run_sync(doubled(4)) == asyncio.run(run_async(doubled(4))) == 8
+    assert run_sync(empty()) == asyncio.run(run_async(empty())) == "nothing to do"
+
+
+def test_a_failure_reaches_the_body():
+    assert (
+        run_sync(recovering()) == asyncio.run(run_async(recovering())) == "failed: integer division or modulo by zero"
+    )
+    with pytest.raises(ZeroDivisionError):
+        run_sync(failing())
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(run_async(failing()))
+
+
+def test_async_steps_are_awaited_and_others_run_in_a_thread():
+    async def asynchronous() -> str:
+        return f"awaited in {threading.current_thread().name}"
+
+    def both() -> Steps[tuple[str, str]]:
+        awaited = yield Step(lambda: "not this one", asynchronous)
+        threaded = yield Step(lambda: threading.current_thread().name)
+        return awaited, threaded
+
+    awaited, threaded = asyncio.run(run_async(both()))
+    assert awaited == f"awaited in {threading.main_thread().name}"
+    assert threaded != threading.main_thread().name
+
+
+def test_a_step_of_a_step():
+    def outer() -> Steps[int]:
+        return (yield from doubled(3)) + 1
+
+    assert run_sync(outer()) == 7
+
+
+async def perform(steps: Steps[Any], *, is_async: bool) -> Any:
+    return await run_async(steps) if is_async else run_sync(steps)
+
+
+async def emitted(steps: Steps[Any], *, is_async: bool) -> list[Any]:
+    return [value async for value in iterate_async(steps)] if is_async else list(iterate_sync(steps))
+
+
+def counting(done: list[str]) -> Steps[str]:
+    """Emits two values; closes what it has opened with a step."""
+    done.append((yield Step(lambda: "opened")))
+    try:
+        yield Emit(1)
+        done.append((yield Step(lambda: "between")))
+        yield Emit(2)
+    finally:
+        done.append((yield Step(lambda: "closed")))
+    return "result"
+
+
+@both
+async def test_what_is_emitted_is_yielded(is_async: bool):
+    done: list[str] = []
+    assert await emitted(counting(done), is_async=is_async) == [1, 2]
+    assert done == ["opened", "between", "closed"]
+    assert await emitted(empty(), is_async=is_async) == []
+
+
+@both
+async def test_the_result_of_a_body_that_emits(is_async: bool):
+    assert await perform(counting([]), is_async=is_async) == "result"
+
+
+@both
+async def test_who_stops_reading_closes_the_body(is_async: bool):
+    done: list[str] = []
+    if is_async:
+        async with aclosing(iterate_async(counting(done))) as values:  # type: ignore[type-var]
+            async for _ in values:
+                break
+    else:
+        with closing(iterate_sync(counting(done))) as values:  # type: ignore[type-var]
+            for _ in values:
+                break
+    assert done == ["opened", "closed"]
+
+
+@both
+async def test_a_failure_after_a_value(is_async: bool):
+    def body() -> Steps[None]:
+        yield Emit(1)
+        yield from failing()
+
+    seen: list[int] = []
+
+    async def read() -> None:
+        if is_async:
+            async for value in iterate_async(body()):
+                seen.append(value)  # noqa: PERF401
+        else:
+            seen.extend(iterate_sync(body()))
+
+    with pytest.raises(ZeroDivisionError):
+        await read()
+    assert seen == [1]
+
+
+async def test_a_cancelled_body_closes_what_it_has_opened():
+    done: list[str] = []
+
+    def body() -> Steps[None]:
+        try:
+            yield Step(lambda: None, lambda: asyncio.sleep(600))
+        except asyncio.CancelledError:
+            done.append("cancelled")
+            raise
+        finally:
+            done.append((yield Step(lambda: "", lambda: asyncio.sleep(0, "closed"))))
+
+    task = asyncio.create_task(run_async(body()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["cancelled", "closed"]
+
+
+def test_an_interrupted_body_closes_what_it_has_opened():
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    done: list[str] = []
+
+    def body() -> Steps[None]:
+        try:
+            yield Step(interrupt)
+        finally:
+            done.append((yield Step(lambda: "closed")))
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sync(body())
+    assert done == ["closed"]
+
+
+@both
+async def test_a_place_is_taken_and_released(is_async: bool):
+    limit = Limit(1)
+
+    def body() -> Steps[bool]:
+        place = yield limit.taken()
+        taken = limit.tasks.locked() if is_async else not limit.threads.acquire(blocking=False)
+        place.release()
+        return taken
+
+    assert await perform(body(), is_async=is_async)
+    # It is free for the next one.
+    assert await perform(body(), is_async=is_async)
+
+
+name: ContextVar[str] = ContextVar("name", default="nobody")
+
+
+class Work:
+    """Does what it is told for each number, and counts how many it does at once."""
+
+    def __init__(
+        self, do: Callable[[int], Any] = lambda number: number, seconds: float = 0.0, meeting: Meeting | None = None
+    ) -> None:
+        self.do = do
+        self.seconds = seconds
+        self.meeting = meeting
+        self.begun: list[int] = []
+        self.running = self.peak = self.cancelled = 0
+        self._lock = threading.Lock()
+
+    def _begin(self, number: int) -> None:
+        with self._lock:
+            self.begun.append(number)
+            self.running += 1
+            self.peak = max(self.peak, self.running)
+
+    def _end(self) -> None:
+        with self._lock:
+            self.running -= 1
+
+    def in_thread(self, number: int) -> Any:
+        self._begin(number)
+        try:
+            result = self.do(number)
+            if self.meeting:
+                self.meeting.wait()
+            time.sleep(self.seconds)
+            return result
+        finally:
+            self._end()
+
+    def body(self, number: int) -> Steps[Any]:
+        return (yield Step(lambda: self.in_thread(number), lambda: self.in_task(number)))
+
+    async def in_task(self, number: int) -> Any:
+        self._begin(number)
+        try:
+            result = self.do(number)
+            if self.meeting:
+                await self.meeting.wait_async()
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        else:
+            return result
+        finally:
+            self._end()
+
+
+def parallel(
+    body: Callable[[int], Steps[Any]],
+    items: Sequence[int],
+    limit: Limit,
+    stop: Callable[[Any], bool] | None = None,
+) -> Parallel:
+    return Parallel([partial(body, item) for item in items], limit, stop)
+
+
+def once(function: Callable[[int], Any]) -> Callable[[int], Steps[Any]]:
+    """A body of one step, for threads."""
+
+    def body(number: int) -> Steps[Any]:
+        return (yield Step(lambda: function(number)))
+
+    return body
+
+
+async def work_through(
+    work: Work, items: Sequence[int], limit: Limit, stop: Callable[[Any], bool] | None = None, *, is_async: bool
+) -> list[Any]:
+    together = parallel(work.body, items, limit, stop)
+    return await together.arun() if is_async else together.run()
+
+
+@both
+@pytest.mark.parametrize(("count", "size"), [(0, 3), (1, 3), (1, 1), (2, 3), (3, 3), (9, 3), (5, 1), (4, 100)])
+async def test_results_stand_in_the_sequence_of_the_items(is_async: bool, count: int, size: int):
+    work = Work(lambda number: number * number, meeting=Meeting(min(count, size)))
+    results = await work_through(work, range(count), Limit(size), is_async=is_async)
+    assert results == [number * number for number in range(count)]
+    assert sorted(work.begun) == list(range(count))
+    assert work.peak == min(count, size)
+    assert work.running == 0
+
+
+@both
+async def test_items_are_begun_in_their_sequence(is_async: bool):
+    work = Work()
+    await work_through(work, range(40), Limit(1), is_async=is_async)
+    assert work.begun == list(range(40))
+
+
+def test_one_item_needs_no_other_thread():
+    threads = set()
+
+    def here(number: int) -> None:
+        threads.add(threading.current_thread())
+
+    parallel(once(here), [1], Limit(8)).run()
+    assert threads == {threading.current_thread()}
+
+
+async def test_one_item_needs_no_other_task():
+    async def here() -> Any:
+        return asyncio.current_task()
+
+    def body(number: int) -> Steps[Any]:
+        return (yield Step(lambda: None, here))
+
+    assert await parallel(body, [1], Limit(8)).arun() == [asyncio.current_task()]
+
+
+@both
+async def test_context_variables_are_the_callers(is_async: bool):
+    token = name.set("caller")
+    try:
+        assert (
+            await work_through(Work(lambda number: name.get()), range(6), Limit(3), is_async=is_async) == ["caller"] * 6
+        )
+    finally:
+        name.reset(token)
+
+
+def test_context_variables_of_an_earlier_call_are_forgotten():
+    token = name.set("first")
+    parallel(Work(lambda number: name.get()).body, range(6), Limit(3)).run()
+    name.reset(token)
+    assert parallel(Work(lambda number: name.get()).body, range(6), Limit(3)).run() == ["nobody"] * 6
+
+
+@both
+async def test_what_is_raised_ends_it_and_nothing_is_left_running(is_async: bool):
+    def fails(number: int) -> int:
+        if number == 1:
+            raise LookupError("one")
+        return number
+
+    work = Work(fails, seconds=0.1)
+    before = asyncio.all_tasks()
+    with pytest.raises(LookupError, match="one"):
+        await work_through(work, range(30), Limit(3), is_async=is_async)
+    assert work.running == 0
+    # Four at most on a machine that is free; a thread that has to wait for it learns of the failure later.
+    assert len(work.begun) < 30
+    assert asyncio.all_tasks() == before
+
+
+@both
+async def test_a_failed_result_begins_no_further_item(is_async: bool):
+    work = Work(lambda number: "bad" if number == 0 else "good", seconds=0.1)
+    results = await work_through(work, range(30), Limit(3), lambda result: result == "bad", is_async=is_async)
+    assert results[0] == "bad"
+    assert None in results
+    assert results[-1] is None
+    assert work.running == 0
+    assert len(work.begun) < 30
+
+
+@both
+async def test_without_a_rule_for_failures_all_items_are_done(is_async: bool):
+    work = Work(lambda number: "bad")
+    assert await work_through(work, range(20), Limit(3), is_async=is_async) == ["bad"] * 20
+
+
+@both
+async def test_the_only_item_may_fail(is_async: bool):
+    work = Work(lambda number: "bad")
+    assert await work_through(work, [1], Limit(3), lambda result: True, is_async=is_async) == ["bad"]
+
+
+@both
+async def test_a_limit_is_free_again_after_a_failure(is_async: bool):
+    limit = Limit(2)
+
+    def fails(number: int) -> int:
+        raise LookupError
+
+    for _ in range(5):
+        with pytest.raises(LookupError):
+            await work_through(Work(fails), range(4), limit, is_async=is_async)
+    work = Work(meeting=Meeting(2))
+    assert await work_through(work, range(4), limit, is_async=is_async) == [0, 1, 2, 3]
+    assert work.peak == 2
+
+
+def test_a_limit_is_shared_between_threads():
+    limit, work = Limit(3), Work(meeting=Meeting(3))
+    threads = [threading.Thread(target=parallel(work.body, range(6), limit).run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(work.begun) == 24
+    assert work.peak == 3
+
+
+async def test_a_limit_is_shared_between_tasks():
+    limit, work = Limit(3), Work(meeting=Meeting(3))
+    await asyncio.gather(*(parallel(work.body, range(6), limit).arun() for _ in range(4)))
+    assert len(work.begun) == 24
+    assert work.peak == 3
+
+
+def test_whoever_is_done_does_not_wait_for_others_under_the_same_limit():
+    """Two items that take no time are done while another caller has a slow one."""
+    limit, entered, release = Limit(2), threading.Event(), threading.Event()
+
+    def slow(number: int) -> None:
+        entered.set()
+        release.wait(PATIENCE)
+
+    other = threading.Thread(target=parallel(once(slow), [1], limit).run)
+    other.start()
+    entered.wait(PATIENCE)
+    done = threading.Event()
+
+    def quick() -> None:
+        parallel(once(lambda number: number), [1, 2, 3, 4], limit).run()
+        done.set()
+
+    third = threading.Thread(target=quick)
+    third.start()
+    in_time = done.wait(PATIENCE / 2)
+    release.set()
+    other.join()
+    third.join()
+    assert in_time
+
+
+async def test_cancelling_cancels_what_runs_and_what_waits():
+    work = Work(seconds=600)
+    before = asyncio.all_tasks()
+    task = asyncio.create_task(parallel(work.body, range(10), Limit(3)).arun())
+    await until(lambda: work.running == 3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (work.running, work.cancelled, len(work.begun)) == (0, 3, 3)
+    assert asyncio.all_tasks() == before
+
+
+async def test_cancelling_one_item_cancels_it():
+    work = Work(seconds=600)
+    task = asyncio.create_task(parallel(work.body, [1], Limit(3)).arun())
+    await until(lambda: work.running == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (work.running, work.cancelled) == (0, 1)
+
+
+async def test_a_timeout_ends_all():
+    work = Work(seconds=600)
+    with pytest.raises(TimeoutError):
+        await timed_out_once(lambda: work.running == 5, parallel(work.body, range(5), Limit(5)).arun())
+    assert (work.running, work.cancelled) == (0, 5)
+
+
+def test_inside_of_itself():
+    """What runs in one of the threads may do several things at the same time too."""
+
+    def outer(number: int) -> list[Any]:
+        return parallel(once(lambda inner: number * inner), range(5), Limit(3)).run()
+
+    assert parallel(once(outer), range(20), Limit(10)).run() == [
+        [number * inner for inner in range(5)] for number in range(20)
+    ]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_the_calling_thread_is_raised_at_once(error: type[BaseException]):
+    main = threading.current_thread()
+    release = threading.Event()
+    begun: list[int] = []
+    ended: list[int] = []
+
+    def interrupted(number: int) -> None:
+        begun.append(number)
+        if threading.current_thread() is main:
+            raise error
+        release.wait(PATIENCE)
+        ended.append(number)
+
+    with pytest.raises(error):
+        parallel(once(interrupted), range(50), Limit(4)).run()
+    # The others were not waited for.
+    assert ended == []
+    release.set()
+    time.sleep(0.1)
+    assert len(begun) <= 8
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_another_thread_is_raised(error: type[BaseException]):
+    main, here = threading.current_thread(), Meeting(2)
+
+    def interrupted(number: int) -> None:
+        here.wait()
+        if threading.current_thread() is not main:
+            raise error
+
+    with pytest.raises(error):
+        parallel(once(interrupted), range(50), Limit(4)).run()
+
+
+def test_in_a_forked_process():
+    """The threads of the parent do not exist there."""
+    import os
+    import warnings
+
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    parallel(Work().body, range(4), Limit(4)).run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        done = parallel(Work().body, range(8), Limit(4)).run()
+        os._exit(0 if done == list(range(8)) else 1)
+    deadline = time.monotonic() + PATIENCE
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if ended == (0, 0):
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)

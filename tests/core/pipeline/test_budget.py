@@ -1,0 +1,293 @@
+import math
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oprag import Chunk, Context, build_context
+from oprag.errors import BudgetError, TokenizerError
+from tests.helpers import cut, hit, prose, ranks
+
+
+def line(*lengths: int, **metadata: Any) -> list[Chunk]:
+    """Chunks of these lengths, ranked in the given sequence; no two touch."""
+    return [
+        hit(chr(ord("a") + rank) * length, rank, chunk_index=2 * rank, **metadata)
+        for rank, length in enumerate(lengths)
+    ]
+
+
+def reasons(context: Context) -> dict[int, tuple[str, float | None]]:
+    return {drop.chunk.rank: (drop.reason, drop.value) for drop in context.dropped}
+
+
+def test_the_worst_chunks_go_and_not_the_last_in_the_source():
+    chunks = [hit("x" * 10, rank, chunk_index=position) for rank, position in enumerate([9, 1, 2, 3])]
+    context = build_context(chunks, token_budget=30, count_tokens=len, separator="")
+    assert ranks(context.kept) == [1, 2, 0]
+    assert reasons(context) == {3: ("token_budget", 10)}
+
+
+def test_a_chunk_that_does_not_fit_is_skipped_and_the_walk_goes_on():
+    context = build_context(line(10, 50, 10, 50, 10), token_budget=35, count_tokens=len, separator="")
+    assert ranks(context.kept) == [0, 2, 4]
+    assert reasons(context) == {1: ("token_budget", 50), 3: ("token_budget", 50)}
+    assert context.dropped[0].detail == "needs 50 tokens, only 25 of 35 are left"
+
+
+def test_separators_are_charged():
+    chunks = line(10, 10, 10)
+    assert len(build_context(chunks, token_budget=34, count_tokens=len).kept) == 3
+    assert len(build_context(chunks, token_budget=33, count_tokens=len).kept) == 2
+
+
+def test_what_a_separator_takes_leaves_room_for_a_smaller_chunk():
+    # Without its separator the second chunk would fit, and then have to go again, with nothing in its place.
+    context = build_context(line(10, 10, 5), token_budget=20, count_tokens=len)
+    assert ranks(context.kept) == [0, 2]
+    assert reasons(context) == {1: ("token_budget", 12)}
+
+
+def test_gaps_are_charged_where_they_can_stand():
+    chunks = line(10, 10, 10)
+    options: dict[str, Any] = {"count_tokens": len, "separator": "|", "gap": "..."}
+    assert build_context(chunks, token_budget=40, **options).text == "|...|".join(["a" * 10, "b" * 10, "c" * 10])
+    assert len(build_context(chunks, token_budget=39, **options).kept) == 2
+    assert len(build_context(chunks, token_budget=32, order="rank", **options).kept) == 3
+
+
+def test_a_gap_is_charged_where_the_separator_is_empty():
+    options: dict[str, Any] = {"count_tokens": len, "separator": "", "gap": "..."}
+    context = build_context(line(10, 10, 5), token_budget=20, **options)
+    assert context.text == "aaaaaaaaaa...ccccc"
+    assert ranks(context.kept) == [0, 2]
+    assert reasons(context) == {1: ("token_budget", 13)}
+    assert (context.tokens, context.charged, context.freed_tokens) == (18, 18, 0)
+
+
+def test_what_was_charged_for_a_chunk_that_went_is_not_counted():
+    # A counter that charges each chunk too little: the text of all three has 32 tokens.
+    def charging_little(text: str) -> int:
+        return len(text) if " " in text else 1
+
+    context = build_context(line(10, 10, 10), token_budget=25, count_tokens=charging_little, separator=" ")
+    assert ranks(context.kept) == [0, 1]
+    assert (context.tokens, context.charged) == (21, 3)
+
+
+def test_headers_are_charged():
+    chunks = line(10, 10, 10)
+    options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# {source}"}
+    context = build_context(chunks, token_budget=51, **options)
+    assert context.text == "# book\naaaaaaaaaa# book\nbbbbbbbbbb# book\ncccccccccc"
+    assert len(build_context(chunks, token_budget=50, **options).kept) == 2
+
+
+def test_a_header_function_is_charged_too():
+    context = build_context(
+        line(10, 10), token_budget=40, count_tokens=len, separator="", header=lambda passage: "#" * 15
+    )
+    assert ranks(context.kept) == [0]
+
+
+def test_the_first_kept_chunk_is_charged_no_separator():
+    context = build_context(line(100, 10), token_budget=10, count_tokens=len)
+    assert ranks(context.kept) == [1]
+    assert context.tokens == 10
+
+
+def test_the_first_kept_chunk_of_a_source_is_charged_no_gap():
+    context = build_context(line(100, 10), token_budget=12, count_tokens=len, gap="[...]", separator="")
+    assert ranks(context.kept) == [1]
+
+
+def test_what_stitching_frees_is_reported_and_not_filled_again():
+    text = prose(40)
+    chunks = cut(text, [(0, 60), (40, 100), (200, 230)])
+    context = build_context(chunks, token_budget=125, count_tokens=len, separator="")
+    assert context.text == text[:100]
+    assert (context.tokens, context.charged, context.freed_tokens) == (100, 120, 20)
+    assert reasons(context) == {2: ("token_budget", 30)}
+
+
+def test_a_budget_below_every_chunk_is_an_error():
+    with pytest.raises(BudgetError, match=r"none of the 2 .* token_budget=9: the smallest needs 10 tokens") as caught:
+        build_context(line(30, 10), token_budget=9, count_tokens=len, separator="")
+    assert caught.value.value == 9
+    assert isinstance(caught.value, ValueError)
+
+
+def test_nothing_retrieved_is_no_error():
+    context = build_context([], token_budget=1)
+    assert (context.text, context.kept, context.tokens) == ("", (), 0)
+
+
+def test_nothing_left_to_fit_is_no_error():
+    context = build_context([hit("lost", 0)], token_budget=1, on_missing_position="drop")
+    assert (context.text, reasons(context)) == ("", {0: ("on_missing_position", None)})
+
+
+# --- counters ---
+
+
+def squares(text: str) -> int:
+    """Far more for a long text than for its parts."""
+    return len(text) ** 2 // 50
+
+
+def roots(text: str) -> int:
+    """Far less for a long text than for its parts."""
+    return math.ceil(math.sqrt(len(text)))
+
+
+COUNTERS: dict[str, Callable[[str], Any]] = {
+    "characters": len,
+    "words": lambda text: len(text.split()),
+    "superadditive": squares,
+    "subadditive": roots,
+    "overhead": lambda text: len(text) + 7,
+    "floats": lambda text: len(text) / 3,
+    "numpy": lambda text: np.int64(len(text)),
+    "separators": lambda text: 100 * text.count("\n\n") + len(text),
+    "parity": lambda text: len(text) * (1 + len(text) % 2),
+    "nothing": lambda text: 0,
+}
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+@pytest.mark.parametrize("options", [{}, {"header": "[{source} {rank}]", "gap": "[...]"}, {"stitch": False}])
+def test_the_rendered_text_is_within_the_budget_under_any_counter(name, options):
+    counter = COUNTERS[name]
+    text = prose(300, seed=5)
+    generator = random.Random(name)
+    for token_budget in (5, 20, 60, 150, 400, 2000):
+        spans = [(start, start + generator.randrange(5, 120)) for start in generator.sample(range(len(text) - 120), 12)]
+        chunks = cut(text, spans)
+        try:
+            context = build_context(chunks, token_budget=token_budget, count_tokens=counter, **options)
+        except BudgetError:
+            # True for each of them alone, then.
+            for chunk in chunks:
+                assert counter(build_context([chunk], **options).text) > token_budget
+            continue
+        assert context.tokens == math.ceil(counter(context.text)) <= token_budget
+        assert context.kept
+        assert sorted(ranks(context.kept) + list(reasons(context))) == ranks(chunks)
+        assert all(drop.value is not None and drop.reason == "token_budget" for drop in context.dropped)
+
+
+def test_while_the_text_is_over_the_budget_the_worst_chunk_goes():
+    # Charged one by one the three are 2 each; together they are more than their sum.
+    context = build_context(line(10, 10, 10), token_budget=8, count_tokens=squares, separator="")
+    assert ranks(context.kept) == [0, 1]
+    assert context.tokens == 8
+    assert reasons(context) == {2: ("token_budget", 18)}
+    assert context.dropped[0].detail == "the text with this chunk has 18 tokens, more than the budget of 8"
+
+
+def test_the_budget_is_asked_once_for_each_chunk_and_once_for_the_text():
+    calls = []
+
+    def counter(text):
+        calls.append(text)
+        return len(text)
+
+    context = build_context(line(10, 10, 10), token_budget=100, count_tokens=counter, separator="")
+    assert context.tokens == 30
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize(
+    "tokens", [None, -1, -0.5, True, "12", float("nan"), float("inf"), [1], Decimal(3), 1j], ids=repr
+)
+def test_a_counter_that_gives_no_count_is_refused(tokens):
+    with pytest.raises(TokenizerError, match="count_tokens must return a non-negative number") as caught:
+        build_context(line(10), token_budget=5, count_tokens=lambda text: tokens)
+    assert caught.value.value is tokens
+
+
+def test_the_error_of_a_counter_is_the_callers():
+    def counter(text):
+        raise LookupError(text)
+
+    with pytest.raises(LookupError):
+        build_context(line(10), token_budget=5, count_tokens=counter)
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("ab \n", max_size=12), st.sampled_from("xy"), st.integers(0, 30)), min_size=1, max_size=8
+    ),
+    st.integers(1, 60),
+    st.sampled_from(sorted(COUNTERS)),
+    st.sampled_from(["source", "rank", "edges"]),
+)
+def test_an_error_is_raised_only_when_no_chunk_alone_fits(given_chunks, token_budget, name, order):
+    counter = COUNTERS[name]
+    chunks = [
+        Chunk(text, rank, metadata={"source": source, "chunk_index": 100 * rank + position})
+        for rank, (text, source, position) in enumerate(given_chunks)
+    ]
+    options: dict[str, Any] = {"order": order, "gap": "~~", "count_tokens": counter}
+    alone = [math.ceil(counter(build_context([chunk], **options).text)) for chunk in chunks]
+    try:
+        context = build_context(chunks, token_budget=token_budget, **options)
+    except BudgetError:
+        assert min(alone) > token_budget
+    else:
+        assert math.ceil(counter(context.text)) <= token_budget
+        assert context.kept
+        # The best chunk is never left out while it fits alone and the counter adds up.
+        if name == "characters" and alone[0] <= token_budget:
+            assert 0 in ranks(context.kept)
+
+
+ADDITIVE: dict[str, Callable[[str], Any]] = {
+    "characters": len,
+    "letters": lambda text: sum(character.isalpha() for character in text),
+    "weighted": lambda text: 3 * len(text) + 2 * text.count("~"),
+}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("xy"), st.integers(0, 100), st.integers(1, 60)),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(1, 600),
+    st.sampled_from(sorted(ADDITIVE)),
+    st.fixed_dictionaries(
+        {
+            "order": st.sampled_from(["source", "rank", "reverse_rank", "edges", "random"]),
+            "separator": st.sampled_from(["", "\n\n", "~"]),
+            "gap": st.sampled_from([None, "...", "~~"]),
+            "header": st.sampled_from([None, "# {source}"]),
+            "stitch": st.booleans(),
+        }
+    ),
+)
+def test_where_a_counter_adds_up_no_chunk_is_charged_less_than_it_takes(given_chunks, token_budget, name, options):
+    text = prose(60, seed=8)
+    chunks = [
+        Chunk(text[start : start + length], rank, metadata={"source": source, "start_index": start})
+        for rank, (source, start, length) in enumerate(given_chunks)
+    ]
+    try:
+        context = build_context(chunks, token_budget=token_budget, count_tokens=ADDITIVE[name], **options)
+    except BudgetError:
+        return
+    assert context.charged is not None
+    assert context.freed_tokens is not None
+    assert context.tokens == ADDITIVE[name](context.text)
+    assert context.tokens <= context.tokens + context.freed_tokens == context.charged <= token_budget
+    # Nothing had to go again because it was charged too little.
+    assert not any("the text with this chunk has" in drop.detail for drop in context.dropped)
+    if not options["stitch"]:
+        # What is left is what was charged for chunks without a text, or gaps that the order does not show.
+        assert context.freed_tokens == 0 or options["gap"] is not None

@@ -1,0 +1,169 @@
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oprag import Chunk, ContextOptions, build_context
+from oprag.errors import ChunkError, OptionError
+from tests.helpers import hit, ranks, texts
+
+Reader = Callable[[Chunk, int], Iterable[Chunk]]
+
+
+def book(size: int, **metadata: Any) -> list[Chunk]:
+    """All chunks of a source; as in most stores, what is read by its place has no rank that means anything."""
+    return [hit(f"text {place}", 0, chunk_index=place, **metadata) for place in range(size)]
+
+
+def reader(*books: list[Chunk]) -> Reader:
+    """Reads the chunks around one by its place, the one itself among them, in no particular sequence."""
+
+    def read(chunk: Chunk, number: int) -> list[Chunk]:
+        place = chunk.metadata["chunk_index"]
+        (of_source,) = [one for one in books if one[0].metadata["source"] == chunk.source]
+        return of_source[max(0, place - number) : place + number + 1][::-1]
+
+    return read
+
+
+def found(place: int, rank: int, score: float | None = None, **metadata: Any) -> Chunk:
+    chunk = hit(f"text {place}", rank, chunk_index=place, **metadata)
+    return Chunk(**{**vars(chunk), "score": score})
+
+
+def places(chunks: Iterable[Chunk]) -> list[int]:
+    return [chunk.metadata["chunk_index"] for chunk in chunks]
+
+
+def test_neighbours_are_merged_and_in_order_and_scores_are_kept():
+    # F2: LlamaIndex's PrevNextNodePostprocessor gives 6 7 8 1 2 3 4 for hits 7, 2, 3, and loses the score of 2.
+    hits = [found(7, 0, 0.9), found(2, 1, 0.8), found(3, 2, 0.7)]
+    context = build_context(hits, neighbors=1, read_neighbors=reader(book(10)), gap="[...]", separator="\n")
+    assert places(context.kept) == [1, 2, 3, 4, 6, 7, 8]
+    assert context.text == "text 1\ntext 2\ntext 3\ntext 4\n[...]\ntext 6\ntext 7\ntext 8"
+    assert [chunk.score for chunk in context.kept] == [None, 0.8, 0.7, None, None, 0.9, None]
+    assert [chunk.neighbor_of for chunk in context.kept] == [1, None, None, 2, 0, None, 0]
+    assert len(set(ranks(context.kept))) == 7
+    assert context.dropped == ()
+    assert "neighbor of" in context.explain()
+    assert context.to_dict()["kept"][0]["neighbor_of"] == 1
+
+
+def test_ends_of_a_source_have_fewer_neighbours():
+    context = build_context([found(0, 0), found(4, 1)], neighbors=2, read_neighbors=reader(book(5)))
+    assert places(context.kept) == [0, 1, 2, 3, 4]
+
+
+def test_more_than_was_asked_for_is_not_taken():
+    everything = book(9)
+    context = build_context([found(4, 0)], neighbors=1, read_neighbors=lambda chunk, number: everything)
+    assert places(context.kept) == [3, 4, 5]
+
+
+def test_a_neighbour_that_was_retrieved_keeps_rank_and_score():
+    hits = [found(5, 0, 0.9), found(9, 1, 0.8), found(6, 2, 0.7)]
+    context = build_context(hits, k=2, neighbors=1, read_neighbors=reader(book(10)))
+    assert places(context.kept) == [4, 5, 6, 8, 9]
+    back = context.kept[2]
+    assert (back.rank, back.score, back.neighbor_of) == (2, 0.7, 0)
+    assert context.dropped == ()
+
+
+def test_what_repeats_a_kept_chunk_does_not_come_back():
+    def pointing(chunk: Chunk, *vector: float) -> Chunk:
+        return Chunk(**{**vars(chunk), "vector": np.array(vector, dtype=np.float32)})
+
+    hits = [pointing(found(5, 0), 1, 0), pointing(found(6, 1), 1, 0), pointing(found(4, 2), 0, 1)]
+    context = build_context(
+        hits,
+        question_vector=np.array([1, 0], dtype=np.float32),
+        similarity_threshold=0.5,
+        redundancy_threshold=0.9,
+        neighbors=1,
+        read_neighbors=reader(book(10)),
+    )
+    # Chunk 4 is unlike the question, as any neighbour may be; it keeps what is known of it.
+    assert places(context.kept) == [4, 5]
+    assert (context.kept[0].similarity, context.kept[0].rank) == (0, 2)
+    assert [(drop.chunk.rank, drop.reason, drop.twin) for drop in context.dropped] == [(1, "redundancy_threshold", 0)]
+    again = context.with_thresholds(redundancy_threshold=None)
+    assert places(again.kept) == [4, 5, 6, 7]
+
+
+def test_the_budget_takes_hits_first_and_then_the_neighbours_of_the_best():
+    hits = [found(2, 0), found(7, 1)]
+    options: dict[str, Any] = {"count_tokens": lambda text: len(text.split()), "separator": "\n"}
+    context = build_context(hits, neighbors=2, read_neighbors=reader(book(10)), token_budget=8, **options)
+    assert places(context.kept) == [1, 2, 3, 7]
+    assert context.tokens <= 8
+    assert {drop.reason for drop in context.dropped} == {"token_budget"}
+    assert sorted(places(drop.chunk for drop in context.dropped)) == [0, 4, 5, 6, 8, 9]
+
+
+@pytest.mark.parametrize(("order", "expected"), [("rank", [7, 2, 6, 8, 1, 3]), ("reverse_rank", [3, 1, 8, 6, 2, 7])])
+def test_in_other_orders_neighbours_stand_behind_the_hits(order, expected):
+    context = build_context([found(7, 0), found(2, 1)], order=order, neighbors=1, read_neighbors=reader(book(10)))
+    assert places(context.kept) == expected
+
+
+def test_neighbours_stay_in_their_source():
+    books = [book(10), book(10, source="other")]
+    hits = [found(2, 0), found(2, 1, source="other")]
+    context = build_context(hits, neighbors=1, read_neighbors=reader(*books))
+    assert [(chunk.source, chunk.metadata["chunk_index"]) for chunk in context.kept] == [
+        *(("book", place) for place in (1, 2, 3)),
+        *(("other", place) for place in (1, 2, 3)),
+    ]
+    with pytest.raises(ChunkError, match=r"neighbors of a chunk \(rank 0, source 'book'\) must have the same source"):
+        build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: books[1])
+
+
+def test_a_neighbour_with_the_id_of_a_retrieved_chunk_is_that_chunk():
+    def chunk(place: int, rank: int) -> Chunk:
+        return Chunk(f"text {place}", rank, source="book", metadata={"start_index": 7 * place}, id=f"id {place}")
+
+    context = build_context(
+        [chunk(2, 0), chunk(3, 1)],
+        neighbors=1,
+        read_neighbors=lambda one, number: [chunk(place, 9) for place in range(5)],
+    )
+    assert texts(context.kept) == ["text 1", "text 2", "text 3", "text 4"]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"page": 3}], ids=["no position", "a page that many share"])
+def test_a_chunk_whose_place_is_not_known_has_no_neighbours(metadata):
+    chunk = Chunk("text", 0, source="book", metadata=metadata)
+    context = build_context([chunk], neighbors=1, read_neighbors=lambda one, number: book(3))
+    assert texts(context.kept) == ["text"]
+
+
+def test_sources_are_reported_with_what_was_filled_in():
+    context = build_context([found(2, 0)], neighbors=1, read_neighbors=reader(book(10)))
+    (report,) = context.sources
+    assert (report.chunks, report.missing) == (3, 0)
+
+
+def test_no_chunks_have_no_neighbours():
+    assert build_context([], neighbors=1, read_neighbors=reader(book(3))).kept == ()
+
+
+def test_without_a_reader_neighbours_are_refused():
+    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors=") as caught:
+        build_context([found(2, 0)], neighbors=1)
+    assert caught.value.value == 1
+
+
+@pytest.mark.parametrize("given", [["text"], [None], [object()]])
+def test_something_else_than_chunks_is_refused(given):
+    with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects as neighbors"):
+        build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: given)
+
+
+def test_nothing_given_is_changed():
+    all_chunks = book(5)
+    before = [dict(vars(chunk)) for chunk in all_chunks]
+    hits = [found(2, 0)]
+    build_context(hits, ContextOptions(neighbors=1), read_neighbors=reader(all_chunks))
+    assert [vars(chunk) for chunk in all_chunks] == before
+    assert hits == [found(2, 0)]

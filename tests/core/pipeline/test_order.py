@@ -1,0 +1,240 @@
+import math
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from oprag import Chunk, arrange
+from oprag.errors import ChunkError, MissingPositionError, OptionError, PositionWarning
+from tests.helpers import hit, ranks, run_python, texts
+
+
+def line(positions: Iterable[int], **metadata: Any) -> list[Chunk]:
+    """Chunks of one source at these positions, ranked in the given sequence."""
+    return [hit(f"at {position}", rank, chunk_index=position, **metadata) for rank, position in enumerate(positions)]
+
+
+SIX = line([30, 10, 50, 0, 20, 40])
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("source", [3, 1, 4, 0, 5, 2]),
+        ("rank", [0, 1, 2, 3, 4, 5]),
+        ("reverse_rank", [5, 4, 3, 2, 1, 0]),
+        ("edges", [0, 2, 4, 5, 3, 1]),
+    ],
+)
+def test_each_order(order, expected):
+    assert ranks(arrange(SIX, order=order)) == expected
+
+
+def test_edges_puts_the_best_at_both_ends_of_an_odd_number_too():
+    assert ranks(arrange(SIX[:5], order="edges")) == [0, 2, 4, 3, 1]
+
+
+def test_random_is_a_seeded_permutation():
+    many = line(range(50))
+    first = ranks(arrange(many, order="random"))
+    assert sorted(first) == list(range(50))
+    assert first != list(range(50))
+    assert first == ranks(arrange(many, order="random", seed=0))
+    assert first != ranks(arrange(many, order="random", seed=1))
+
+
+@pytest.mark.parametrize("order", ["source", "rank", "reverse_rank", "edges", "random"])
+def test_the_sequence_in_which_chunks_are_given_does_not_matter(order):
+    shuffled = list(SIX)
+    random.Random(3).shuffle(shuffled)
+    assert arrange(shuffled, order=order) == arrange(SIX, order=order)
+    assert arrange(iter(shuffled), order=order) == arrange(SIX, order=order)
+
+
+def test_ties_keep_rank():
+    chunks = [hit(f"text {rank}", rank, page=page) for rank, page in enumerate([2, 1, 2, 1, 1, 2])]
+    with pytest.warns(PositionWarning, match="ordered by retrieval rank"):
+        assert ranks(arrange(chunks)) == [1, 3, 4, 0, 2, 5]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("order", ["source", "rank", "reverse_rank", "edges", "random"])
+def test_few_chunks(order, count):
+    assert ranks(arrange(SIX[:count], order=order)) == ranks(SIX[:count])
+
+
+# --- sources ---
+
+
+def three_sources() -> list[Chunk]:
+    """Best-ranked first: doc10; largest sum of scores and of 1 / (1 + rank): doc2 and doc10."""
+    places = [("doc10", 5), ("doc2", 9), ("doc2", 1), ("doc9", 3), ("doc2", 4), ("doc9", 1)]
+    return [
+        hit(f"{source}.{index}", rank, source=source, chunk_index=index) for rank, (source, index) in enumerate(places)
+    ]
+
+
+DOC2, DOC9, DOC10 = ["doc2.1", "doc2.4", "doc2.9"], ["doc9.1", "doc9.3"], ["doc10.5"]
+
+
+@pytest.mark.parametrize(
+    ("source_ranking", "expected"),
+    [
+        ("best_first", [*DOC10, *DOC2, *DOC9]),
+        ("best_last", [*DOC9, *DOC2, *DOC10]),
+        # 1/2 + 1/3 + 1/5 for doc2, 1 for doc10, 1/4 + 1/6 for doc9.
+        ("score_sum", [*DOC2, *DOC10, *DOC9]),
+        ("name", [*DOC2, *DOC9, *DOC10]),
+        (lambda chunks: -len(chunks), [*DOC2, *DOC9, *DOC10]),
+        (lambda chunks: chunks[0].text, [*DOC10, *DOC2, *DOC9]),
+    ],
+)
+def test_each_source_order(source_ranking, expected):
+    assert texts(arrange(three_sources(), source_ranking=source_ranking)) == expected
+
+
+def test_a_source_order_function_sees_the_chunks_of_one_source_in_order():
+    seen = []
+
+    def note(chunks):
+        seen.append(texts(chunks))
+        return 0
+
+    assert texts(arrange(three_sources(), source_ranking=note)) == [*DOC10, *DOC2, *DOC9]
+    assert seen == [DOC10, DOC2, DOC9]
+
+
+def test_keys_that_cannot_be_compared_are_refused():
+    def mixed(chunks):
+        return chunks[0].source if len(chunks) > 1 else 1
+
+    with pytest.raises(OptionError, match="source_ranking returned keys that cannot be compared") as caught:
+        arrange(three_sources(), source_ranking=mixed)
+    assert caught.value.value is mixed
+
+
+def scored(*scores: float | None) -> list[Chunk]:
+    """Two sources in turn, with these scores by rank."""
+    return [
+        Chunk(f"text {rank}", rank, score=score, metadata={"source": "ab"[rank % 2], "chunk_index": rank})
+        for rank, score in enumerate(scores)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "first"),
+    [
+        pytest.param([0.9, 0.8, 0.1, 0.1], "a", id="summed scores"),
+        pytest.param([0.9, 0.9, 0.5, 0.5, 0.0, 0.0, -3.0], "b", id="negative scores count"),
+        pytest.param([0.9, 0.9, None, 0.8], "a", id="a missing score: 1 / (1 + rank)"),
+        pytest.param([0.9, 0.9, math.nan, 0.8], "a", id="not finite: 1 / (1 + rank)"),
+        pytest.param([0.1, 0.8, 0.2, 0.9], "a", id="distances: 1 / (1 + rank)"),
+    ],
+)
+def test_the_total_of_a_source(scores, first):
+    assert arrange(scored(*scores), source_ranking="score_sum")[0].source == first
+
+
+def test_equal_totals_keep_the_best_source_first():
+    assert arrange(scored(0.5, 0.5, 0.5, 0.5), source_ranking="score_sum")[0].source == "a"
+
+
+def test_groups_are_a_matter_of_source_order_alone():
+    assert ranks(arrange(three_sources(), order="rank", source_ranking="name")) == [0, 1, 2, 3, 4, 5]
+    assert ranks(arrange(three_sources(), order="edges", source_ranking="name")) == [0, 2, 4, 5, 3, 1]
+
+
+@pytest.mark.filterwarnings("ignore::oprag.errors.SourceWarning")
+@pytest.mark.parametrize(("source_ranking", "expected"), [("name", [1, 2, 0]), ("best_first", [0, 1, 2])])
+def test_chunks_without_a_source_stand_behind_named_ones_in_natural_sort(source_ranking, expected):
+    chunks = [Chunk("nowhere", 0), hit("ten", 1, source="10"), hit("twelve", 2, source="12")]
+    assert ranks(arrange(chunks, source_ranking=source_ranking)) == expected
+
+
+# --- missing positions ---
+
+HOLES = [hit("lost", 0), *[hit(f"at {9 - rank}", rank, chunk_index=9 - rank) for rank in (1, 2)], hit("gone", 3)]
+
+
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("last", ["at 7", "at 8", "lost", "gone"]),
+        ("first", ["lost", "gone", "at 7", "at 8"]),
+        ("drop", ["at 7", "at 8"]),
+    ],
+)
+def test_each_policy_for_missing_positions(policy, expected):
+    assert texts(arrange(HOLES, on_missing_position=policy)) == expected
+
+
+@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
+@pytest.mark.parametrize("policy", ["last", "first"])
+def test_a_missing_position_is_a_matter_of_its_own_source(policy):
+    other = [hit("other", 4, source="other", chunk_index=0)]
+    assert texts(arrange([*HOLES, *other], on_missing_position=policy))[-1] == "other"
+
+
+def test_a_missing_position_can_be_an_error():
+    with pytest.raises(MissingPositionError, match=r"2 of 4 chunks have no position.*rank 0, source 'book'") as caught:
+        arrange(HOLES, on_missing_position="error")
+    assert caught.value.value.text == "lost"
+    assert ranks(arrange(SIX, on_missing_position="error")) == [3, 1, 4, 0, 5, 2]
+
+
+def test_an_offset_of_minus_one_is_missing_and_not_the_first():
+    chunks = [hit("lost", 0, start_index=-1), hit("end", 1, start_index=900), hit("start", 2, start_index=0)]
+    with pytest.warns(PositionWarning, match="have no position"):
+        assert texts(arrange(chunks)) == ["start", "end", "lost"]
+
+
+# --- input ---
+
+
+@pytest.mark.parametrize("wrong", ["text", None, {"text": "a"}, ("text", 0)])
+def test_something_else_than_a_chunk_is_refused(wrong):
+    with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects") as caught:
+        arrange([hit("a", 0), wrong])
+    assert caught.value.value is wrong
+    assert isinstance(caught.value, TypeError)
+
+
+def test_a_rank_that_is_used_twice_is_refused():
+    twin = hit("b", 3, chunk_index=1)
+    with pytest.raises(ChunkError, match="two chunks have rank 3") as caught:
+        arrange([hit("a", 3, chunk_index=0), twin])
+    assert caught.value.value == twin
+
+
+def test_ranks_may_have_gaps():
+    assert ranks(arrange([hit("b", 70, chunk_index=1), hit("a", 90, chunk_index=0)])) == [90, 70]
+
+
+def test_nothing_but_the_place_of_a_chunk_changes():
+    origin = object()
+    given = Chunk("text", 0, metadata={"source": "book", "chunk_index": 2}, score=0.5, id="x", origin=origin)
+    (chunk,) = arrange([given])
+    assert chunk.metadata is given.metadata
+    assert chunk.origin is origin
+    assert (chunk.text, chunk.rank, chunk.score, chunk.id) == ("text", 0, 0.5, "x")
+    assert (given.source, given.position, given.span) == (None, None, None)
+
+
+HASHED = """
+from oprag import Chunk, build_context
+chunks = [
+    Chunk(f"text {n}", n, id=f"id{n}", metadata={f"key {n % 7}": n, "source": f"doc{n % 5}", "row": 60 - n, "url": "u"})
+    for n in range(60)
+]
+for source_ranking in ("best_first", "best_last", "score_sum", "name"):
+    context = build_context(chunks, source_ranking=source_ranking, token_budget=100)
+    print(context.text, context.explain())
+"""
+
+
+def test_every_process_gives_the_same_under_every_hash_seed():
+    outputs = {run_python(HASHED, PYTHONHASHSEED=seed) for seed in ("0", "1", "4242")}
+    assert len(outputs) == 1
+    assert "doc4" in outputs.pop()

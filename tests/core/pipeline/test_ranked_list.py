@@ -1,0 +1,57 @@
+"""A list in another order than by rank knows its ranks, until it is changed."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from oprag import Chunk
+from oprag.pipeline.ranked_list import RankedList, by_rank
+from tests.helpers import ranks, texts
+
+
+def ordered() -> RankedList[str]:
+    return RankedList(["b", "a", "c"], [7, 0, 3])
+
+
+def chunks_of(items: Any) -> list[Chunk]:
+    return [Chunk(item, index) for index, item in enumerate(items)]
+
+
+def test_the_chunks_of_such_a_list_are_sorted_by_its_ranks():
+    chunks = by_rank(chunks_of(ordered()), ordered())
+    assert (texts(chunks), ranks(chunks)) == (["a", "c", "b"], [0, 3, 7])
+
+
+def changed(change: Callable[[list[str]], object]) -> list[str]:
+    items = ordered()
+    change(items)
+    return items
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["b", "a", "c"],
+        ordered()[:2],
+        ordered() + ordered(),
+        changed(list.sort),
+        changed(list.pop),
+        changed(lambda items: items.append("d")),
+        copy.copy(ordered()),
+        copy.deepcopy(ordered()),
+        pickle.loads(pickle.dumps(ordered())),
+    ],
+    ids=str,
+)
+def test_in_any_other_list_the_index_is_the_rank(items: list[str]):
+    chunks = chunks_of(items)
+    assert by_rank(chunks, items) is chunks
+
+
+def test_it_is_equal_to_a_list():
+    assert ordered() == ["b", "a", "c"]
+    assert repr(ordered()) == "['b', 'a', 'c']"
+    assert type(copy.copy(ordered())) is type(pickle.loads(pickle.dumps(ordered()))) is list

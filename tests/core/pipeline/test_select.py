@@ -1,0 +1,141 @@
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from oprag import Chunk, PositionKind, build_context
+from oprag.chunk import changed
+from oprag.errors import MissingPositionError, RetrievalWarning
+from tests.helpers import hit, ranks
+
+
+def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tuple[int, str, float | None]]]:
+    context = build_context(chunks, order="rank", **options)
+    return ranks(context.kept), [(drop.chunk.rank, drop.reason, drop.value) for drop in context.dropped]
+
+
+FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]
+
+
+def test_everything_is_kept_by_default():
+    assert chosen(FIVE) == ([0, 1, 2, 3, 4], [])
+
+
+def test_the_first_k_are_kept():
+    assert chosen(FIVE, k=3) == ([0, 1, 2], [(3, "k", 3), (4, "k", 3)])
+    assert chosen(FIVE, k=9) == ([0, 1, 2, 3, 4], [])
+
+
+def test_candidates_beyond_max_candidates_are_not_looked_at():
+    assert chosen(FIVE, k=2, max_candidates=3) == (
+        [0, 1],
+        [(2, "k", 2), (3, "max_candidates", 3), (4, "max_candidates", 3)],
+    )
+
+
+def test_a_duplicate_makes_room_for_the_next_candidate():
+    chunks = [hit("same", 0, chunk_index=1), hit("same", 1, chunk_index=1), hit("other", 2, chunk_index=2)]
+    assert chosen(chunks, k=2) == ([0, 2], [(1, "duplicate", 0)])
+    # With `max_candidates` the room stays empty.
+    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(1, "duplicate", 0), (2, "max_candidates", 2)])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"chunk_index": 1}, {"chunk_index": 2}, id="another position"),
+        pytest.param({"chunk_index": 1}, {"chunk_index": 1, "source": "other"}, id="another source"),
+        pytest.param({"page": 1, "start_index": 0}, {"page": 2, "start_index": 0}, id="another page"),
+        pytest.param({}, {}, id="positions unknown"),
+    ],
+)
+def test_equal_text_elsewhere_is_no_duplicate(first, second):
+    assert chosen([hit("same", 0, **first), hit("same", 1, **second)]) == ([0, 1], [])
+
+
+def test_without_a_position_an_equal_id_makes_a_duplicate():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, source="book", id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+
+
+def test_on_a_page_that_chunks_share_another_id_is_another_chunk():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, source="book", metadata={"page": 1}, id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([chunk(0, None), chunk(1, None)]) == ([0], [(1, "duplicate", 0)])
+
+
+def test_without_text_an_equal_id_makes_a_duplicate():
+    """Images have no text: several of one page are different ones."""
+
+    def image(rank: int, name: str | None) -> Chunk:
+        return Chunk("", rank, source="book", metadata={"chunk_index": 7}, id=name)
+
+    assert chosen([image(0, "x"), image(1, "y"), image(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([image(0, None), image(1, None)]) == ([0, 1], [])
+
+
+def test_without_a_source_an_equal_id_makes_a_duplicate():
+    def chunk(rank: int, name: str | None) -> Chunk:
+        return Chunk("same", rank, metadata={"page": 1}, id=name)
+
+    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([chunk(0, None), chunk(1, None)]) == ([0, 1], [])
+
+
+def test_the_best_of_many_duplicates_is_kept():
+    chunks = [hit("same", rank, chunk_index=1) for rank in (4, 2, 7)]
+    assert chosen(chunks) == ([2], [(4, "duplicate", 2), (7, "duplicate", 2)])
+    assert "rank 2" in build_context(chunks).dropped[0].detail
+
+
+@pytest.mark.parametrize("policy", ["last", "first"])
+def test_a_chunk_without_a_position_is_kept(policy):
+    assert chosen([*FIVE[:3], hit("lost", 5)], on_missing_position=policy) == ([0, 1, 2, 5], [])
+
+
+def test_a_chunk_without_a_position_can_be_dropped():
+    chunks = [hit("lost", 9), *FIVE[:3]]
+    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(2, "k", 2), (9, "on_missing_position", None)])
+
+
+def test_missing_positions_beyond_max_candidates_are_no_error():
+    chunks = [*FIVE[:3], hit("lost", 5)]
+    assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
+    with pytest.raises(MissingPositionError) as caught:
+        chosen(chunks, on_missing_position="error", k=3)
+    assert caught.value.value.position.kind is PositionKind.NONE
+    assert "source" in str(caught.value)
+
+
+def test_equal_texts_with_one_position_key_do_not_warn_of_copies():
+    """The source may repeat them on a page that is the key."""
+    chunks = [changed(hit(text, rank, page=2), id=f"{rank}") for rank, text in enumerate(["Yes.", "No.", "Yes."])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert chosen(chunks, position_key="page")[0] == [0, 1]
+
+
+@pytest.mark.parametrize(("k", "warns"), [(None, True), (3, True), (2, False), (5, False)])
+def test_copies_with_other_ids_warn_if_they_cost_chunks(k: int | None, warns: bool):
+    chunks = [changed(hit(text, rank, chunk_index=int(text)), id=f"{rank}") for rank, text in enumerate("1122")]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert chosen(chunks, k=k)[0] == [0, 2]
+    assert [str(one.message).partition(":")[0] for one in caught if one.category is RetrievalWarning] == [
+        "2 retrieved chunks are copies of others under other ids, which leaves 2 of 4"
+    ] * warns
+    same_id = [changed(hit("1", rank, chunk_index=1), id="1") for rank in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert chosen(same_id)[0] == [0]
+
+
+def test_copies_beyond_max_candidates_do_not_count():
+    chunks = [changed(hit(text, rank, chunk_index=int(text)), id=f"{rank}") for rank, text in enumerate("11222")]
+    with pytest.warns(RetrievalWarning, match="1 retrieved chunk is a copy of others .* leaves 2 of 3"):
+        assert chosen(chunks, k=3, max_candidates=3)[0] == [0, 2]
