@@ -49,10 +49,8 @@ ABOUT = """<!-- `python -m benchmarks` writes the sections of this page. Change 
 
 # {title}
 
-These are raw results; [Performance](../performance.md) summarizes them. Each section ends with the command that
-reproduces it and the machine on which it ran. The candidates of a table were timed in turn, with the garbage collector
-off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`). Times are medians, with the best repetition in parentheses, unless
-stated otherwise."""
+Candidates of a table were timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`).
+Times are medians, with the best repetition in parentheses. [Performance](../performance.md) is the summary."""
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -79,7 +77,7 @@ def _write(page: Path, name: str, data: Path | None) -> None:
     about_machine = machine(PACKAGES)
     result = _run(name, *(("--data", str(data.resolve())) if data is not None and name in WITH_DATA else ()))
     command = f"python -m benchmarks {name}{' --data FOLDER' if name in WITH_DATA else ''}"
-    section = f"{markdown(result)}\n\nWritten by `{command}`:\n\n{about_machine}"
+    section = f"{markdown(result)}\n\nWritten by `{command}`. {about_machine}"
     sections = {**_sections(page), result.title: section}
     page.parent.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join([ABOUT.format(title=TITLES[page.name]), *sections.values()])

@@ -362,7 +362,7 @@ def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
 
 
 def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
-    """Yield the tables: each set in the usual case, then all sets in every case."""
+    """Yield the tables: the results of each set in the usual case, and the input of all sets in every case."""
     usual = [
         ([name, kind, str(k)], _sum(sums, data=name, kind=kind, k=k, splitting=OFFSETS, steps=ONE))
         for name, kind, k in product(sets, KINDS, KS)
@@ -371,35 +371,31 @@ def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
         ([f"{splitting}, {steps}", kind, str(k)], _sum(sums, kind=kind, k=k, splitting=splitting, steps=steps))
         for splitting, steps, kind, k in product((OFFSETS, NOTHING), (ONE, TWO), KINDS, KS)
     ]
-    for rows, about, first in (
-        (usual, f"{OFFSETS}, {ONE}", "set"),
-        (others, "all sets together", "chunks and steps"),
-    ):
-        yield Table(
-            f"**Search results in the last request** ({about}): the share of the chunks of later searches that earlier "
-            "searches had found; the mean number of tokens of the retriever tool, and how many of them repeat source "
-            "text; the tokens of the other arms relative to the retriever tool:",
-            [first, "searches", "k", "found before", PLAIN, "of them repeated", f"{TUTORIAL}", DELTA, COMPACT],
-            [[*names, *_result_cells(one)] for names, one in rows],
-        )
-        yield Table(
-            f"**Input of all model calls of a run** ({about}): the mean number of tokens of the retriever tool, and "
-            "the input of the other arms relative to it; the share that equals the start of the previous request, "
-            "which a provider's prompt cache can serve; the cost relative to the retriever tool, if cached input costs "
-            f"{CACHED:g} times as much as other input:",
-            [
-                first,
-                "searches",
-                "k",
-                PLAIN,
-                TUTORIAL,
-                DELTA,
-                COMPACT,
-                *(f"cached, {name}" for name in (PLAIN, DELTA, COMPACT)),
-                *(f"cost, {name}" for name in (TUTORIAL, DELTA, COMPACT)),
-            ],
-            [[*names, *_input_cells(one)] for names, one in rows],
-        )
+    yield Table(
+        f"**Search results in the last request** ({OFFSETS}, {ONE}): the share of the chunks of later searches that "
+        "earlier searches had found; the mean number of tokens of the retriever tool, and how many of them repeat "
+        "source text; the tokens of the other arms relative to the retriever tool:",
+        ["set", "searches", "k", "found before", PLAIN, "of them repeated", TUTORIAL, DELTA, COMPACT],
+        [[*names, *_result_cells(one)] for names, one in usual],
+    )
+    yield Table(
+        "**Input of all model calls of a run** (all sets): the mean number of tokens of the retriever tool, and the "
+        "input of the other arms relative to it; the share that equals the start of the previous request, which a "
+        "provider's prompt cache can serve; the cost relative to the retriever tool, if cached input costs "
+        f"{CACHED:g} times as much as other input:",
+        [
+            "chunks and steps",
+            "searches",
+            "k",
+            PLAIN,
+            TUTORIAL,
+            DELTA,
+            COMPACT,
+            *(f"cached, {name}" for name in (PLAIN, DELTA, COMPACT)),
+            *(f"cost, {name}" for name in (TUTORIAL, DELTA, COMPACT)),
+        ],
+        [[*names, *_input_cells(one)] for names, one in others],
+    )
 
 
 def _sum(sums: dict[Case, Sums], **wanted: object) -> Sums:

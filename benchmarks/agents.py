@@ -60,7 +60,7 @@ def main() -> None:
 def _part(result: Result, command: str, about_machine: str) -> str:
     """A part of the page."""
     title, about, *rest = markdown(result).split("\n\n")
-    return "\n\n".join([title, about, f"Written by `{command}`.", about_machine, *rest])
+    return "\n\n".join([title, about, f"Written by `{command}`. {about_machine}", *rest])
 
 
 if __name__ == "__main__":

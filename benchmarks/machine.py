@@ -13,15 +13,13 @@ __all__ = ["machine"]
 
 
 def machine(packages: Iterable[str]) -> str:
-    """Return the machine, the versions of these packages and the date as a Markdown list."""
-    lines = [
-        f"- Processor: {_processor()}, {os.cpu_count()} cores, {_memory()}",
-        f"- System: {_system()}",
-        f"- Python {platform.python_version()} ({platform.python_implementation()})",
-        f"- Packages: {', '.join(_version(package) for package in packages)}",
-        f"- Date: {datetime.now(UTC):%Y-%m-%d}; load average at the start: {os.getloadavg()[0]:.1f}",
-    ]
-    return "\n".join(lines)
+    """Return the machine, the versions of these packages and the date as a sentence."""
+    versions = ", ".join(filter(None, map(_version, packages)))
+    return (
+        f"Measured {datetime.now(UTC):%Y-%m-%d} (load average {os.getloadavg()[0]:.1f}) on {_processor()}, "
+        f"{os.cpu_count()} cores, {_memory()}; {_system()}; {platform.python_implementation()} "
+        f"{platform.python_version()}; {versions}."
+    )
 
 
 def _processor() -> str:
@@ -34,7 +32,7 @@ def _processor() -> str:
 
 
 def _memory() -> str:
-    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory"
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
 
 
 def _system() -> str:
@@ -48,4 +46,4 @@ def _version(package: str) -> str:
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
-        return f"{package} not installed"
+        return ""

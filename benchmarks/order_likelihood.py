@@ -205,50 +205,46 @@ class _Scores:
 
 
 def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reader: str, suffix: str = "") -> Result:
-    lines: list[list[str]] = []
-    compared: list[tuple[list[str], Difference]] = []
+    lines: list[tuple[list[str], Difference | None]] = []
+    sizes: list[str] = []
     for name in part.sets:
         documents, found = _by_setting([pair for pair in scored if pair[0]["set"] == name])
+        sizes.append(f"{len(documents)} questions in {len(set(documents))} documents of {name}")
         for setting, one in found.items():
-            lines.append(
-                [
-                    name,
-                    "–" if setting.k is None else str(setting.k),
-                    setting.varied,
-                    _shown(summarise(one.likelihood, documents)),
-                    "–" if setting.k is None else f"{np.nanmean(one.coverage):.3f}",
-                ]
-            )
             base = found.get(Setting(setting.k))
+            difference = None
             if base is not None and setting != Setting(setting.k):
                 difference = paired_difference(one.likelihood, base.likelihood, documents)
-                compared.append(([name, str(setting.k), setting.varied], difference))
-    corrected = _holm([one.p_value or 0.0 for _, one in compared])
-    shown = sum(p < 0.05 for p in corrected)
+            cells = [
+                name,
+                "–" if setting.k is None else str(setting.k),
+                setting.varied,
+                _shown(summarise(one.likelihood, documents)),
+                "–" if setting.k is None else f"{np.nanmean(one.coverage):.3f}",
+            ]
+            lines.append((cells, difference))
+    corrected = iter(_holm([one.p_value or 0.0 for _, one in lines if one is not None]))
     return Result(
         part.title + suffix,
         f"{part.about} {_asked(part)} Chunks of {SIZE} tokens, found with the packaged static embedder. The reader is "
-        f"{reader}. It computes the likelihood of each gold answer after the context and the question; the highest one "
-        "counts. Closed book is without a context.",
+        f"{reader}.",
         tables=[
             Table(
-                "The mean log-probability per token of the gold answer, in nats (higher is better), with the 95 % "
-                "interval of a bootstrap over documents; the share of the characters of the evidence in the context:",
-                ["set", "k", "setting", "likelihood", "evidence"],
-                lines,
-            ),
-            Table(
-                "Compared with source order without continuity, question by question (negative: the baseline is "
-                "better); p by Holm's correction for all comparisons of the table:",
-                ["set", "k", "setting", "difference", "p"],
+                f"Log-probability per token of the gold answer, in nats ({'; '.join(sizes)}), with the 95 % interval "
+                "of a bootstrap over documents; share of the characters of the evidence in the context; difference to "
+                "source order without continuity; p by Holm's correction for all comparisons of the table:",
+                ["set", "k", "setting", "likelihood", "evidence", "difference", "p"],
                 [
-                    [*where, f"{one}, n = {one.n:,}", p_value(p)]
-                    for (where, one), p in zip(compared, corrected, strict=True)
+                    [*cells, *(("–", "–") if one is None else (_change(one), p_value(next(corrected))))]
+                    for cells, one in lines
                 ],
-            ),
+            )
         ],
-        notes=[f"{shown} of {len(compared)} differences have a corrected p < 0.05."],
     )
+
+
+def _change(one: Difference) -> str:
+    return f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
 
 
 def _by_setting(

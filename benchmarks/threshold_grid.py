@@ -108,9 +108,7 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
 
 
 FIGURES: dict[str, Any] = {
-    "kept chunks, mean": lambda cell: f"{mean(cell.chunks):.1f}",
     "tokens, mean": lambda cell: f"{mean(cell.tokens):,.0f}",
-    "empty contexts": lambda cell: f"{cell.empty}",
     "source-document hits": lambda cell: f"{mean(cell.hits):.0%}",
 }
 
