@@ -21,7 +21,7 @@ GRID = 'method = "stuff"\nk = 2'
 COMMANDS = ("ask", "demo", "check", "compare", "report", "sweep")
 
 NO_OPTION = dict.fromkeys(COMMANDS, ("book.txt", "--colour", "red"))
-EMPTY = {"ask": ("book.txt", ""), "demo": ("",)}
+EMPTY = {"ask": ("book.txt", ""), "demo": ("--question", "")}
 NO_FILE = {
     "ask": ("none.txt", "What?"),
     "compare": ("none.toml",),
@@ -61,7 +61,7 @@ READS = {
 }
 ASKS = {
     "ask": ("book.txt", "What?"),
-    "demo": ("What?",),
+    "demo": ("--question", "What?"),
     "check": ("chunks.jsonl",),
     "compare": ("harbour.toml",),
     "report": ("harbour.db",),

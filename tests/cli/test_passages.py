@@ -1,7 +1,5 @@
-"""`oprag ask` without a model, which prints the passages, and `oprag demo`."""
+"""`oprag ask` without a model, which prints the passages."""
 
-import re
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -150,31 +148,6 @@ def test_unknown_positions_are_warned_about(book):
 def test_version_and_help():
     assert run("--version").stdout.startswith("oprag 0.")
     assert "FILES" in run("ask", "--help").stdout.upper()
-
-
-def test_demo_compares_the_orders():
-    result = run("demo")
-    assert result.exit_code == 0
-    assert "source order (OP-RAG)" in result.stdout
-    starts = [int(number.replace(",", "")) for number in re.findall(r"characters ([\d,]+)–", result.stdout)]
-    assert len(starts) >= 5
-    assert starts == sorted(starts)
-    assert "dropped" in result.stdout
-
-
-def test_demo_fits_80_columns_and_is_what_the_readme_shows():
-    printed = run("demo", env={"COLUMNS": "80"}).stdout.splitlines()
-    # What a model says, and how to install one, may be longer.
-    shown = list(takewhile(lambda line: not line.startswith(("No answer", "Answer of")), printed))
-    assert max(map(len, shown)) <= 80
-    root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text()
-    block = readme.partition("```text\n source order (OP-RAG)")[2].partition("```")[0].splitlines()[1:]
-    printed = [line.rstrip() for line in printed]
-    table = printed[next(row for row, line in enumerate(printed) if line.startswith(" source order")) + 1 :]
-    if block[1] != table[1]:
-        pytest.skip("the reference of this version of Python is another text")
-    assert block == list(takewhile(bool, table))
 
 
 def test_nothing_is_written(book, monkeypatch):

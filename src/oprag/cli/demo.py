@@ -1,24 +1,33 @@
-"""The command `oprag demo`: asks the Python language reference a question in source order and in rank order."""
+"""The command `oprag demo`: whether order matters on some files, measured without a key, and one context both ways."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pydoc_data.topics import topics
-from typing import TYPE_CHECKING, Annotated
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich import box
 from rich.table import Table
 
 from oprag._internal.text_table import one_line, safe, shortened
-from oprag.chunk import Chunk
-from oprag.cli.ask import index_sources, place_of, retriever_of, show_answer, stream_answer
+from oprag.chunk import Chunk, counted
+from oprag.cli.ask import content_of, index_sources, place_of, retriever_of, show_answer, stream_answer
 from oprag.cli.console import console
 from oprag.cli.options import Indexing
+from oprag.compare.data.data_set import whole_text
+from oprag.compare.metrics.contexts import inverted_pairs
 from oprag.compare.providers.local_model import LOCAL_NAME, local_model
-from oprag.context import build_context
+from oprag.context import Context, build_context
 from oprag.embedding.static import local_embedder
-from oprag.errors import MissingExtraError
+from oprag.errors import InputFileError, MissingExtraError
+from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions, check_question
+from oprag.pipeline.headings import headings_in
+from oprag.pipeline.joined import JoinedText
 from oprag.pipeline.stitch import Passage
 
 if TYPE_CHECKING:
@@ -29,38 +38,185 @@ __all__ = ["demo"]
 _QUESTION = "What happens when an exception is raised inside a with statement?"
 _SOURCE = "python-reference"
 _CANDIDATES, _K, _TOKEN_BUDGET = 12, 8, 1_000
+# Of the measurement: chunks of a context, candidates for each of them, and questions of each kind.
+_KEPT, _TIMES, _QUESTIONS = 16, 4, 30
+_CONTINUITY = 0.3
+_SENTENCE = re.compile(r"\b[A-Z](?:[^.!?\n]|\n(?!\s)){40,200}[.!?](?=\s)")
+_MANY = 0.25  # inverted pairs; a random order has half of all pairs
 # Characters of a chunk in the table and of each half of an excerpt, so that lines fit in 80 columns.
 _WIDTH, _HALF = 28, 38
 
 
-def demo(question: Annotated[str, typer.Argument(help="The question.")] = _QUESTION) -> None:
-    """Ask the Python language reference (shipped with Python) a QUESTION, and compare source order with rank order."""
-    check_question(question)
+def demo(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Text, Markdown (both UTF-8) or PDF files. Default: the Python language reference, which is part of "
+            "Python."
+        ),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(help="The question of the context that is shown. Default: one of the measured questions."),
+    ] = None,
+) -> None:
+    """Measure on FILES whether order matters, without a key or a model, and show one context in both orders.
+
+    The questions are headings and sentences of the files. What is measured is what a model would read, not its answers.
+    """
+    if question is not None:
+        check_question(question)
     out = console()
-    text = "\n\n".join(topics.values())
-    out.print(f"Document: the Python language reference in pydoc_data.topics, {len(text.split()):,} words")
-    out.print(f"Question: {safe(question)}\n")
+    sources = _sources(files)
+    words = sum(len(whole_text(text).split()) for text in sources.values())
+    out.print(f"{'Files' if files else 'The Python language reference'}: {words:,} words")
+    index = index_sources(sources, Indexing())
+    if len(index) <= _KEPT:
+        raise InputFileError(
+            f"the files have only {counted(len(index), 'chunk')}; a model can read them whole, in their own order. "
+            "Name longer files",
+            list(sources),
+        )
+    measured = _measured(index, sources)
+    _show_measured(measured, len(index))
+    if question is None:
+        question = _typical(measured) if files else _QUESTION
 
     count_tokens = local_embedder().count_tokens
     options = ContextOptions(k=_K, max_candidates=_CANDIDATES, token_budget=_TOKEN_BUDGET, count_tokens=count_tokens)
-    retriever = retriever_of(index_sources({_SOURCE: text}, Indexing()), options, Indexing())
-    source = retriever.get_context(question)
-    rank = build_context(source.kept, order="rank", stitch=False, count_tokens=count_tokens)
+    retriever = retriever_of(index, options, Indexing())
+    context = retriever.get_context(question)
+    _show_context(question, context)
+    if not files:
+        _answer(retriever, question)
 
+
+def _sources(files: Sequence[str] | None) -> Mapping[str, str | list[str]]:
+    if not files:
+        return {_SOURCE: "\n\n".join(topics.values())}
+    return {name: content_of(name) for name in dict.fromkeys(files)}
+
+
+# Measurement
+
+
+class _Measured(NamedTuple):
+    """What one question finds.
+
+    Attributes:
+        question: The question.
+        inverted: Share of the pairs of chunks of one file that are in the wrong order in rank order.
+        passages: Number of separate passages in document order, and with continuity.
+        beside: Share of the chunks whose neighbor in the file is in the context too, and the same with continuity.
+    """
+
+    question: str
+    inverted: float
+    passages: tuple[int, int]
+    beside: tuple[float, float]
+
+
+def _measured(index: DocumentIndex, sources: Mapping[str, str | list[str]]) -> list[_Measured]:
+    found = []
+    for question in _questions(sources):
+        hits = index.search(question, _KEPT * _TIMES)
+        plain = build_context(hits, k=_KEPT)
+        continuous = build_context(hits, k=_KEPT, max_candidates=_KEPT * _TIMES, continuity=_CONTINUITY)
+        ranked = sorted(plain.kept, key=lambda chunk: chunk.rank)
+        inverted = inverted_pairs((str(chunk.metadata["source"]), chunk.metadata["chunk_index"]) for chunk in ranked)
+        found.append(
+            _Measured(
+                question,
+                inverted or 0.0,
+                (len(plain.passages), len(continuous.passages)),
+                (_beside(plain.kept), _beside(continuous.kept)),
+            )
+        )
+    return found
+
+
+def _questions(sources: Mapping[str, str | list[str]]) -> Iterator[str]:
+    """Headings and sentences of the files, evenly spread."""
+    headings: list[str] = []
+    sentences: list[str] = []
+    for name, content in sources.items():
+        text = whole_text(content)
+        found = headings_in(JoinedText(text, [0], [0]), name)
+        headings += [heading.title for heading in found if len(heading.title.split()) > 1]
+        sentences += [one_line(sentence) for sentence in _SENTENCE.findall(text)]
+    for texts in (headings, sentences):
+        distinct = list(dict.fromkeys(texts))
+        yield from distinct[:: -(-len(distinct) // _QUESTIONS) or 1]
+
+
+def _beside(kept: Sequence[Chunk]) -> float:
+    """The share of chunks in document order that have the chunk before or after them in the context."""
+    places = [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in kept]
+    adjacent = [first == second and number + 1 == other for (first, number), (second, other) in pairwise(places)]
+    return fmean(before or after for before, after in zip([False, *adjacent], [*adjacent, False], strict=True))
+
+
+def _typical(measured: Sequence[_Measured]) -> str:
+    """The question with the median share of inverted pairs."""
+    ranked = sorted(measured, key=lambda one: one.inverted)
+    return ranked[len(ranked) // 2].question
+
+
+def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
+    out = console()
+    if not measured:
+        out.print("The files have no headings or sentences to make questions of; pass --question to see a context.")
+        return
+    inverted = fmean(one.inverted for one in measured)
+    out.print(f"{len(measured)} questions, made of headings and sentences; {_KEPT} of {chunks:,} chunks for each\n")
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("")
+    for head in ("rank order", "document order", f"continuity={_CONTINUITY}"):
+        table.add_column(head, justify="right")
+
+    def of(name: str, number: int) -> float:
+        return fmean(getattr(one, name)[number] for one in measured)
+
+    table.add_row("pairs in the wrong order", f"{inverted:.0%}", "0%", "0%")
+    table.add_row("separate pieces of text", str(_KEPT), *(f"{of('passages', number):.1f}" for number in (0, 1)))
+    table.add_row("chunks with a neighbor", *(f"{of('beside', number):.0%}" for number in (0, 0, 1)))
+    out.print(table)
+    scrambled = "Rank order scrambles this text" if inverted >= _MANY else "Rank order is close to document order here"
+    out.print(f"{scrambled} (50% would be random).")
+    out.print("Whether answers improve depends on the model: oprag compare measures it.\n")
+
+
+# One context
+
+
+def _show_context(question: str, context: Context) -> None:
+    out = console()
+    out.print(f"Question: {safe(question)}\n")
+    rank = sorted(context.kept, key=lambda chunk: chunk.rank)
     table = Table(box=box.SIMPLE, title="The same chunks, in two orders", title_justify="left", pad_edge=False)
     table.add_column("source order (OP-RAG)")
     table.add_column("rank order (vanilla RAG)")
-    for left, right in zip(source.kept, rank.kept, strict=True):
+    for left, right in zip(context.kept, rank, strict=True):
         table.add_row(_line(left), _line(right))
     out.print(table)
-    out.print(f"{len(source.dropped)} of {_CANDIDATES} candidates were dropped:")
-    for drop in source.dropped:
+    out.print(f"{len(context.dropped)} of {_CANDIDATES} candidates were dropped:")
+    for drop in context.dropped:
         out.print(f"  rank {drop.chunk.rank}: {drop.reason}, {drop.detail}")
-    out.print(f"\nContext: {source.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
-    for passage in source.passages:
+    out.print(f"\nContext: {context.tokens:,} of at most {_TOKEN_BUDGET:,} tokens\n")
+    for passage in context.passages:
         out.print(f"── {place_of(passage)}")
         out.print(_excerpt(passage))
-    _answer(retriever, question)
+
+
+def _line(chunk: Chunk) -> str:
+    span = chunk.span
+    start = "" if span is None else f"{span.start:,}" if span.page is None else f"p. {span.page}"
+    return f"{start:>7}  {shortened(one_line(safe(chunk.text)), _WIDTH)}"
+
+
+def _excerpt(passage: Passage) -> str:
+    words = one_line(safe(passage.text))
+    return words if len(words) <= 2 * _HALF else f"{words[:_HALF]} … {words[-_HALF:]}"
 
 
 def _answer(retriever: OrderPreservingRetriever, question: str) -> None:
@@ -75,13 +231,3 @@ def _answer(retriever: OrderPreservingRetriever, question: str) -> None:
 
     out.print(f"\nAnswer of a very small model ({LOCAL_NAME}; expect mistakes):")
     show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question))
-
-
-def _line(chunk: Chunk) -> str:
-    start = chunk.span.start if chunk.span is not None else 0
-    return f"{start:>7,}  {shortened(one_line(safe(chunk.text)), _WIDTH)}"
-
-
-def _excerpt(passage: Passage) -> str:
-    words = one_line(safe(passage.text))
-    return words if len(words) <= 2 * _HALF else f"{words[:_HALF]} … {words[-_HALF:]}"
