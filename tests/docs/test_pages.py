@@ -2,7 +2,6 @@
 
 import pkgutil
 import re
-import tomllib
 from importlib import import_module
 from pydoc_data.topics import topics
 from typing import Any, get_args
@@ -19,7 +18,6 @@ import oprag
 from docs.generate import DOCUMENTS, PARTS, generated
 from docs.site_hooks import fetched_from_elsewhere, linked_outside, links_on_site
 from oprag.cli.app import app
-from oprag.compare.spec.axes import axes
 from oprag.langchain import check_positions
 from oprag.methods.options import OnError, Overflow, RankBy
 from oprag.methods.prompts import OUR_PROMPTS
@@ -131,11 +129,20 @@ def test_the_check_of_a_store_prints_what_the_page_shows():
     assert re.sub(r"\d+", "0", " ".join(printed.split())) == re.sub(r"\d+", "0", " ".join(shown.split()))
 
 
-def test_the_grid_that_finds_out_is_one():
-    (block,) = re.findall(
-        r"```toml\n(.*?)```", (DOCS / "concepts" / "when_not.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert set(tomllib.loads(block)["grid"]) <= set(axes())
+def test_the_experiment_that_tests_order_can_be_planned(monkeypatch, tmp_path):
+    page = (DOCS / "how_to" / "test_order.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    write_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "order.toml").write_text(block, encoding="utf-8")
+    result = CliRunner().invoke(app, ["compare", "order.toml", "--plan"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("4 cells")
+    head, *rows = re.findall(r"^\| (.+) \|$", page, re.MULTILINE)
+    deviations = [float(one) for one in re.findall(r"s = ([\d.]+)", head)]
+    for difference, *numbers in (row.split(" | ") for row in rows):
+        expected = [7.85 * (one / float(difference.split()[0])) ** 2 for one in deviations]
+        assert [float(number.replace(",", "")) for number in numbers] == pytest.approx(expected, abs=0.6)
 
 
 @pytest.mark.parametrize("step", ["answer", "map", "rerank", "route", "variants"])
