@@ -2,14 +2,17 @@
 
 import ast
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from trove_classifiers import classifiers as known_classifiers
 
 import oprag
+from oprag.llama_index import OrderPreservingPostprocessor
 from tests.reader import ROOT, python_blocks
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -17,7 +20,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 FOR_USERS = [name for name in EXTRAS if name not in ("dev", "docs")]
 BASE = PROJECT["urls"]["Repository"]
 PAGES = ["README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md"]
-FOLDERS = ["src", "tests", "docs", "examples", "benchmarks", ".github"]
+FOLDERS = ["src", "tests", "docs", "examples", "benchmarks", "packaging", ".github"]
 FILES = [
     *(ROOT / name for name in (*PAGES, "CITATION.cff", "Makefile", "mkdocs.yml", "pyproject.toml", ".ci/floors")),
     *(
@@ -260,3 +263,14 @@ def test_hooks_run_the_tools_of_the_environment():
     for hook in repository["hooks"]:
         assert hook["entry"].startswith(".venv/bin/")
         assert hook["language"] == "system"
+
+
+def test_the_alias_for_llama_index_exports_the_postprocessor_and_takes_this_version():
+    folder = ROOT / "packaging" / "llama-index-postprocessor-oprag"
+    project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    (requirement,) = map(Requirement, project["project"]["dependencies"])
+    assert requirement.specifier.contains(oprag.__version__)
+    path = folder.joinpath(*project["tool"]["llamahub"]["import_path"].split(".")) / "__init__.py"
+    exported = runpy.run_path(str(path))
+    assert exported["__all__"] == list(project["tool"]["llamahub"]["class_authors"])
+    assert exported["OrderPreservingPostprocessor"] is OrderPreservingPostprocessor
