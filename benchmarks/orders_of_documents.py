@@ -4,6 +4,8 @@ A setting is a document, a reader with a splitter, a store, a way of asking and 
 random, so the rank of a chunk says nothing about its place. The true order comes from the text that was loaded, not
 from oprag (`benchmarks.order_settings_truth`).
 
+`--page` writes docs/benchmarks/orders_of_documents.md, a summary; the rows of all settings are printed.
+
 Needs the packages of `tests/integration/requirements.txt`, and `beautifulsoup4`, `docx2txt`, `ebooklib`, `html2text`,
 `llama-index-readers-file` and `llama-index-readers-json`. PDF and HTML files are those of Debian's packages bash-doc,
 bzip2-doc, git-doc, libtasn1-doc and valgrind. A setting whose package or document is missing is skipped with a note.
@@ -42,6 +44,7 @@ from oprag.errors import PositionWarning, RetrievalWarning, SourceWarning
 from tests.integration.stores.place import Place, serve_postgres
 
 FOLDER = Path("/usr/share/doc")
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "orders_of_documents.md"
 QUESTIONS = 40
 KS = (4, 8, 16, 32, 64)
 WARNINGS = (PositionWarning, SourceWarning, RetrievalWarning)
@@ -164,6 +167,45 @@ def report(rows: Sequence[Row], missing: Sequence[str]) -> Result:
     return result
 
 
+def summary(rows: Sequence[Row]) -> Result:
+    """The settings by the tool that filled the store, and by what happened to the store afterwards."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        tool, *_, history = row.name.split("|")
+        tool = tool if tool in ("LangChain", "LlamaIndex") else "other tools' metadata"
+        changed = "filled once" if history in ("clean", "stamped") else "changed afterwards"
+        of_group = ("lying offsets, nothing to check them", "filled once") if row.lies else (tool, changed)
+        groups.setdefault(of_group, []).append(row)
+    lines = []
+    for names, group in sorted(groups.items()):
+        known_wrong = sum(row.certainty["known, wrong"] for row in group)
+        numbers = [len(group), QUESTIONS * len(group), *(sum(getattr(row, name) for row in group) for name in _SUMMED)]
+        lines.append([*names, *(f"{number:,}" for number in (*numbers, known_wrong))])
+    return Result(
+        "Orders of documents",
+        f"Real documents (PDF, HTML, Word, CSV, JSON, Markdown, text) through the readers, splitters and stores that "
+        f"users have, {QUESTIONS} questions per setting; the true order comes from the text that was loaded. In order: "
+        "no two chunks of a source are inverted. Wrong and said: with a warning or a doubt; among them are stores "
+        "that keep neither positions nor a sequence. Known and wrong: oprag said that the order is known.",
+        tables=[
+            Table(
+                "Contexts:",
+                ["store filled by", "store", "settings", "contexts", *_SUMMED.values(), "known and wrong"],
+                lines,
+            )
+        ],
+    )
+
+
+_SUMMED = {
+    "in_order": "in order",
+    "warned": "of them with a warning",
+    "said": "wrong and said",
+    "said_before": "wrong, said before",
+    "silent": "wrong and silent",
+}
+
+
 def run(folder: Path, only: str = "") -> tuple[list[Row], list[str]]:
     """Measure the settings whose names contain a text; return also notes on those that cannot run."""
     rows: list[Row] = []
@@ -198,6 +240,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help=f"the documents; default: {FOLDER}")
     parser.add_argument("--only", default="", metavar="NAME", help="only settings whose names contain this")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows and messages to this file")
+    parser.add_argument("--page", action="store_true", help=f"write the summary to {PAGE.name}")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     about_machine = machine(PACKAGES)
@@ -207,6 +250,10 @@ def main() -> None:
         written = [{**asdict(replace(row, certainty=Counter())), "certainty": dict(row.certainty)} for row in rows]
         data: dict[str, Any] = {"machine": about_machine, "missing": missing, "rows": written}
         options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    if options.page:
+        text = markdown(summary(rows)).replace("## ", "# ", 1)
+        command = "Written by `python -m benchmarks.orders_of_documents --page`."
+        PAGE.write_text(f"{text}\n\n{command} {about_machine}\n", encoding="utf-8")
     print(f"{markdown(report(rows, missing))}\n\n{about_machine}")
 
 
