@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.result import Figure, Result, Table, main
-from oprag.compare.metrics.answers import choice_accuracy, exact_match, token_f1
+from oprag.compare.metrics.functions import choice_accuracy, exact_match, token_f1
 
 FOLDER = "infinitebench_predictions"
 OFFICIAL = {

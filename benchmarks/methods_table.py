@@ -20,7 +20,7 @@ from benchmarks.questions import QUESTIONS
 from benchmarks.result import Result, Table, markdown
 from oprag.cli.ask import index_sources
 from oprag.cli.options import Indexing
-from oprag.compare.providers.local_model import LOCAL_NAME, local_model
+from oprag.compare.providers.chat_models import LOCAL_NAME, local_model
 from oprag.embedding.static import local_embedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain
 from oprag.methods import Answer, method_names

@@ -22,9 +22,9 @@ from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
 from oprag.adapters.fields import ContextFields
-from oprag.compare.metrics import answers, contexts
+from oprag.compare.metrics import functions
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.spec.axes import axes
+from oprag.compare.spec.grid import axes
 from oprag.methods import MethodOptions
 from oprag.options import descriptions
 from oprag.positions.fields import LAYOUTS
@@ -94,7 +94,7 @@ def metrics_table() -> str:
     """The metrics of an experiment as a Markdown table."""
     rows = ["| metric | what it is |", "|---|---|"]
     for name in METRICS:
-        function = getattr(answers, name, None) or getattr(contexts, name)
+        function = getattr(functions, name)
         what = (function.__doc__ or "").partition("\n")[0]
         rows.append(f"| `{name}` | {what} |")
     return "\n".join(rows) + "\n"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.options import Indexing
-from oprag.compare.providers import local_model
+from oprag.compare.providers import chat_models
 from oprag.methods import MethodOptions
 from tests.cli import provider
 from tests.cli.commands import PARTS, QUESTION, check_refusal, done, run
@@ -372,7 +372,7 @@ def test_without_its_file_as_well(book, monkeypatch):
         module: Any = ModuleType(name)
         setattr(module, attribute, lambda: SimpleNamespace(model=SimpleNamespace()))
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(local_model, "find_spec", lambda name: None)
+    monkeypatch.setattr(chat_models, "find_spec", lambda name: None)
     check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
 
 

@@ -1,4 +1,4 @@
-from oprag.compare.baselines import CONTROLS, MethodKind, kind_of
+from oprag.compare.experiment_methods import CONTROLS, MethodKind, kind_of
 from oprag.methods.registry import method_names
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from oprag.compare.providers.local_model import LlamaServer, llama_parameters, local_model_file, start_llama_server
+from oprag.compare.providers.chat_models import LlamaServer, llama_parameters, local_model_file, start_llama_server
 
 SLOTS = 2
 WINDOW = 4_096  # tokens, of each slot

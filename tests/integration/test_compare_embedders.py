@@ -7,7 +7,7 @@ import pytest
 
 from oprag import split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.names import counter_of
+from oprag.compare.providers.identity import counter_of
 from oprag.errors import OptionError
 
 pytestmark = pytest.mark.integration

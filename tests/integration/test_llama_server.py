@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from oprag.compare.providers.local_model import llama_parameters, local_model_file, start_llama_server
+from oprag.compare.providers.chat_models import llama_parameters, local_model_file, start_llama_server
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from oprag.compare.providers.names import counter_of
+from oprag.compare.providers.identity import counter_of
 from oprag.errors import OpragError
 from oprag.methods.profile import read_profile
 from tests.security.fuzzing import VALUES, cases, check_message, mutated

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from oprag.compare import read_data
-from oprag.compare.data.html_text import html_text
+from oprag.compare.data.formats import html_text
 from oprag.compare.export import write_csv as export_csv
-from oprag.compare.metrics.answers import rouge_l
+from oprag.compare.metrics.functions import rouge_l
 from oprag.errors import OpragError
 from tests.compare.data.writing import write_csv
 

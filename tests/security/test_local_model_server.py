@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.providers import local_model
+from oprag.compare.providers import chat_models
 
 
 class _Model:
@@ -63,11 +63,11 @@ def model(monkeypatch, tmp_path):
         model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace(), api_keys=[]
     )
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
-    monkeypatch.setattr(local_model, "local_model_file", lambda: tmp_path / "model.gguf")
-    local_model._server.cache_clear()
+    monkeypatch.setattr(chat_models, "local_model_file", lambda: tmp_path / "model.gguf")
+    chat_models._server.cache_clear()
     with _listening(model):
         yield model
-    local_model._server.cache_clear()
+    chat_models._server.cache_clear()
 
 
 @pytest.fixture
@@ -82,24 +82,24 @@ def clients(monkeypatch):
 
 def test_every_server_has_a_random_key_that_its_own_clients_send(model):
     for _ in range(2):
-        local_model._server.cache_clear()
-        local_model._server()
+        chat_models._server.cache_clear()
+        chat_models._server()
     assert len(model.keys) == len(set(model.keys)) == 2
     assert min(map(len, model.keys)) >= 32
     assert set(model.asked) == {f"Bearer {key}" for key in model.keys}
 
 
 def test_the_client_of_the_packaged_model_has_the_key_and_shows_it_nowhere(model, clients):
-    local_model.local_model()
-    local_model.local_model()
+    chat_models.local_model()
+    chat_models.local_model()
     (key,) = model.keys
     assert [settings["api_key"] for settings in clients] == [key] * 2
-    assert key not in repr(local_model._server())
+    assert key not in repr(chat_models._server())
 
 
 def test_one_request_cannot_keep_a_server_for_good(model, clients):
     """Neither by writing on past the window, nor by a connection that says nothing; nor does a client wait forever."""
-    local_model.local_model()
+    chat_models.local_model()
     assert clients[0]["timeout"] > 0
     for parameters in model.parameters:
         assert parameters.ctx_shift is False

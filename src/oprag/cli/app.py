@@ -10,11 +10,10 @@ from typer.core import TyperGroup
 from oprag._version import __version__
 from oprag.cli.ask import ask
 from oprag.cli.check import check
-from oprag.cli.compare import compare
+from oprag.cli.compare import compare, report
 from oprag.cli.console import errors_on_one_line
 from oprag.cli.demo import demo
 from oprag.cli.mcp import mcp
-from oprag.cli.report import report
 from oprag.cli.sweep import sweep
 
 __all__ = ["app"]

@@ -1,4 +1,4 @@
-"""The command `oprag compare`: runs an experiment and prints a table of its results."""
+"""The commands `oprag compare`, which runs an experiment and prints its results, and `oprag report`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from oprag.compare.results import Results
     from oprag.compare.spec.experiment import Experiment
 
-__all__ = ["compare", "read_experiment"]
+__all__ = ["compare", "read_experiment", "report"]
 
 
 def compare(
@@ -115,7 +115,7 @@ def compare(
     from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
     from oprag.compare.data.data_set import files_of
     from oprag.compare.export import CSV
-    from oprag.compare.spec.axes import check_axis
+    from oprag.compare.spec.grid import check_axis
 
     check_axis(compare_axis)
     if measure and ray is not None:
@@ -226,3 +226,22 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
         change = f"{one.difference} since {against}, n = {one.difference.n:,}: {verdict}"
         print_status(f"{name} of {results.label(one.setting)}: {change}")
         yield not worse
+
+
+def report(
+    results: Annotated[str, typer.Argument(help="A results file written by oprag compare.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The HTML file. Default: RESULTS with the suffix .html.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the experiment, if the results file contains several.")
+    ] = None,
+    metric: MainMetric = None,
+) -> None:
+    """Write the contents of RESULTS as one HTML file that works offline and loads nothing else."""
+    from oprag.compare.report.write import write_report
+
+    path = Path(results)
+    target = Path(output) if output is not None else path.with_suffix(".html")
+    write_report(path, target, experiment=name, metric=metric)
+    print_status(f"Report: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -19,8 +19,8 @@ from oprag.cli.ask import content_of, index_sources, place_of, retriever_of, sho
 from oprag.cli.console import console
 from oprag.cli.options import Indexing
 from oprag.compare.data.data_set import whole_text
-from oprag.compare.metrics.contexts import inverted_pairs
-from oprag.compare.providers.local_model import LOCAL_NAME, local_model
+from oprag.compare.metrics.functions import inverted_pairs
+from oprag.compare.providers.chat_models import LOCAL_NAME, local_model
 from oprag.context import Context, build_context
 from oprag.embedding.static import local_embedder
 from oprag.errors import InputFileError, MissingExtraError

@@ -15,7 +15,7 @@ from oprag.compare.analysis.differences import SettingDifference, axis_pairs
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.plan import Plan
-from oprag.compare.report import differences, settings
+from oprag.compare.report import tables
 from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.running.run import RunReport
@@ -85,9 +85,9 @@ def print_tables(results: Results, metric: str | None, axis: str, *, everything:
     rest: Sequence[Part] = ()
     if metric is None:
         print_status("No metric with scores can rank the settings, so nothing is compared.")
-    if (section := settings.section(results, metric, axis)) is not None:
-        tables = [place for place, part in enumerate(section.parts) if isinstance(part, Table)]
-        first = len(section.parts) if metric is None else tables[1]
+    if (section := tables.all_settings(results, metric, axis)) is not None:
+        places = [place for place, part in enumerate(section.parts) if isinstance(part, Table)]
+        first = len(section.parts) if metric is None else places[1]
         _print_parts(section.parts[:first], everything=everything)
         rest = section.parts[first:] if everything else ()
     if metric in results.metrics:
@@ -96,8 +96,8 @@ def print_tables(results: Results, metric: str | None, axis: str, *, everything:
     if rest:
         out.print()
     _print_parts(rest, everything=True)
-    more = [differences.section(results, metric)] if everything and metric is not None else []
-    more += [settings.measured(results)] if everything or measured else []
+    more = [tables.differences(results, metric)] if everything and metric is not None else []
+    more += [tables.measured(results)] if everything or measured else []
     for one in more:
         if one is not None:
             out.print(f"\n── {one.title}", style="bold")

@@ -39,11 +39,11 @@ _PLACES = {
     "Evidence": "oprag.compare.data.data_set",
     "Experiment": "oprag.compare.spec.experiment",
     "Judge": "oprag.compare.metrics.judge",
-    "Limits": "oprag.compare.spec.money",
+    "Limits": "oprag.compare.spec.experiment",
     "ModelSpec": "oprag.compare.providers.model",
-    "Pipeline": "oprag.compare.pipelines",
+    "Pipeline": "oprag.compare.experiment_methods",
     "Plan": "oprag.compare.plan",
-    "Price": "oprag.compare.spec.money",
+    "Price": "oprag.compare.spec.experiment",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.run",
@@ -65,17 +65,16 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
+    from oprag.compare.experiment_methods import Pipeline
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
-    from oprag.compare.pipelines import Pipeline
     from oprag.compare.plan import Plan, make_plan
     from oprag.compare.providers.embedder import EmbedderSpec
     from oprag.compare.providers.model import ModelSpec
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.run import RunReport, run
-    from oprag.compare.spec.experiment import Experiment
-    from oprag.compare.spec.money import Limits, Price
+    from oprag.compare.spec.experiment import Experiment, Limits, Price
     from oprag.compare.sweep import sweep_experiment
 
 __getattr__ = loader(__name__, _PLACES)

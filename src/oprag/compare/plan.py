@@ -14,30 +14,26 @@ import numpy as np
 
 from oprag._internal.tokens import count
 from oprag.compare.analysis.wording import counted, money_text
-from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.cache import MemoryCache, WorkCache
-from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import Done, Spent, VectorRecord
+from oprag.compare.db.records import Done, Record, Spent, VectorRecord, WorkCache
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.db.text import named_error
-from oprag.compare.pipelines import UNKNOWN_USAGE
+from oprag.compare.db.values import key_of, named_error
+from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.identity import LOCAL
 from oprag.compare.providers.model import Model
-from oprag.compare.providers.names import LOCAL
 from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment, Scorable
 from oprag.compare.running.retrieval import Retrieval, search_of
 from oprag.compare.running.run import RunState
-from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.experiment import Experiment, Limits
 from oprag.compare.spec.grid import Cell
-from oprag.compare.spec.money import Limits
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.methods.effects import Embed, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt, Usage
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["MemoryCache", "Plan", "make_plan"]
 
 _REPLY = 100
 """Estimated tokens of a reply if the model has no output limit."""
@@ -242,6 +238,24 @@ def make_plan(
         spent=spent,
         scorable=prepared.scorable,
     )
+
+
+class MemoryCache:
+    """A cache in memory over another one, which is only read."""
+
+    def __init__(self, below: WorkCache | None = None) -> None:
+        self._below = below
+        self._records: dict[tuple[type, Any], Any] = {}
+
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
+        """The record of each key; None for a missing one."""
+        missing = [key for key in keys if (kind, key) not in self._records]
+        found = dict(zip(missing, self._below.get(kind, missing), strict=True)) if self._below is not None else {}
+        return [self._records.get((kind, key), found.get(key)) for key in keys]
+
+    def put(self, records: Sequence[Record]) -> list[Record]:
+        """Store records; return the stored ones."""
+        return [self._records.setdefault((type(record), record.key), record) for record in records]
 
 
 class _CountingModel:

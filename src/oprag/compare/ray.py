@@ -14,9 +14,9 @@ from itertools import cycle
 from typing import Any
 
 from oprag._internal.masking import describe
-from oprag.compare.db.text import error_message, error_name
+from oprag.compare.db.values import error_message, error_name
+from oprag.compare.providers.identity import main_module, set_main_module
 from oprag.compare.providers.model import Model
-from oprag.compare.providers.names import main_module, set_main_module
 from oprag.compare.running.calls import ask
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe
 from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of
-from oprag.compare.analysis.differences import SettingDifference, axis_pairs
-from oprag.compare.analysis.main_effects import Effect, slices_of
+from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, varying_axes
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
@@ -21,8 +20,8 @@ from oprag.compare.analysis.wording import named, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.export import CSV, answer_columns, answer_rows, axis_columns, setting_rows, write_csv
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
-from oprag.compare.spec.axes import check_axis
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.grid import check_axis
 from oprag.errors import MissingExtraError, OptionError
 from oprag.options import check_names
 

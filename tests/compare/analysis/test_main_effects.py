@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oprag.compare.analysis.main_effects import effects_of
+from oprag.compare.analysis.differences import effects_of
 from oprag.compare.stats import paired_difference
 from tests.compare.analysis.matrices import made, results_of
 

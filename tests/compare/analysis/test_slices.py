@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.analysis.main_effects import slices_of
+from oprag.compare.analysis.differences import slices_of
 from oprag.compare.results import Results
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import made, results_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.data.html_text import html_text
+from oprag.compare.data.formats import html_text
 
 
 @pytest.mark.parametrize(

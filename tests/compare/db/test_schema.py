@@ -4,8 +4,7 @@ from contextlib import closing
 import pytest
 
 from oprag._internal.files.database import Database
-from oprag.compare.db.records import CELL_COLUMNS
-from oprag.compare.db.schema import RESULTS
+from oprag.compare.db.records import CELL_COLUMNS, RESULTS
 
 
 @pytest.fixture

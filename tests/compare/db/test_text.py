@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from oprag.compare.db.text import error_message
+from oprag.compare.db.values import error_message
 from oprag.compare.running.run import run
 from tests.compare.helpers import experiment
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.metrics.answers import (
+from oprag.compare.metrics.functions import (
     WITHOUT_SPACES,
     answer_cosine,
     exact_match,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.metrics.answers import choice_accuracy
+from oprag.compare.metrics.functions import choice_accuracy
 
 # Prediction, labels, and what the official function gives, seen by running it.
 OFFICIAL = [

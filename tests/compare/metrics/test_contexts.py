@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall, touching
+from oprag.compare.metrics.functions import evidence_coverage, inverted_pairs, mrr, ndcg, recall, touching
 
 Spans = list[tuple[str, int, int]]
 spans_of = st.lists(

@@ -12,7 +12,7 @@ import pytest
 
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
 from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
-from oprag.compare.spec.axes import axes
+from oprag.compare.spec.grid import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 

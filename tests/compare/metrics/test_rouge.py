@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.metrics.answers import rouge_l
+from oprag.compare.metrics.functions import rouge_l
 from tests.helpers import run_python
 
 package: Any = import_module("rouge_score.rouge_scorer")
@@ -89,7 +89,7 @@ def test_without_the_package_the_error_names_the_extra():
 import sys
 sys.modules["rouge_score"] = None
 from oprag.errors import MissingExtraError
-from oprag.compare.metrics.answers import rouge_l
+from oprag.compare.metrics.functions import rouge_l
 try:
     rouge_l("bear", ["bear"])
 except MissingExtraError as error:

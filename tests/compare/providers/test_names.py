@@ -11,7 +11,7 @@ from tokenizers.processors import TemplateProcessing
 
 from oprag import LocalEmbedder, approximate_tokens, split_tokens
 from oprag._internal.tokenizers import tokenizer_named
-from oprag.compare.providers.names import counter_of, qualified_name
+from oprag.compare.providers.identity import counter_of, qualified_name
 from oprag.errors import ExperimentError, OpragError, TokenizerError
 from tests.helpers import run_python
 
@@ -86,7 +86,7 @@ def test_it_is_known_by_what_it_holds(folder, tmp_path):
 
 def test_an_encoding_of_tiktoken(encoding):
     code = (
-        "from oprag.compare.providers.names import counter_of\n"
+        "from oprag.compare.providers.identity import counter_of\n"
         "from oprag import split_tokens; from oprag._internal.tokenizers import tokenizer_named\n"
         f"counter = counter_of({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"

@@ -3,8 +3,7 @@ import pickle
 import pytest
 
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.spec import with_name
+from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.validation import validated
 from oprag.errors import ExperimentError
 

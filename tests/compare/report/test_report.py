@@ -14,13 +14,13 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare import write_report
-from oprag.compare.analysis.main_effects import effects_of
+from oprag.compare.analysis.differences import effects_of
 from oprag.compare.analysis.summary import ranked
 from oprag.compare.analysis.wording import difference_text
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.report import differences
+from oprag.compare.report import tables
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
@@ -193,7 +193,7 @@ def test_differences_are_those_of_the_harness(results, page):
 
 def test_an_axis_of_too_many_pairs_is_named(results, monkeypatch, tmp_path):
     pairs = len(Results.open(results).differences("k", ["token_f1"]))
-    monkeypatch.setattr(differences, "_MAX_PAIRS", pairs - 1)
+    monkeypatch.setattr(tables, "_MAX_PAIRS", pairs - 1)
     page = page_of(write_report(results, tmp_path / "r.html"))
     assert "k=16 minus k=1" not in page.section("differences").text
     notes = [one.text for one in page.section("differences").by_class("quiet")]

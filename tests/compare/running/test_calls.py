@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from oprag._internal.tokens import approximate_tokens
-from oprag.compare.db.cache import MemoryCache
 from oprag.compare.db.records import Spent
+from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.running.calls import ModelCaller, PendingCall, Spending, ask
 from oprag.errors import ModelError

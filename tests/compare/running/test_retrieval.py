@@ -4,14 +4,13 @@ import pytest
 from oprag import Chunk, build_context
 from oprag._internal.tokenizers import NamedTokenizer
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.db.cache import MemoryCache
+from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running import index as index_module
+from oprag.compare.running import retrieval as retrieval_module
 from oprag.compare.running.engine import Outcome
-from oprag.compare.running.index import Index, IndexSearch, VectorSource
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.recorder import Recorder
-from oprag.compare.running.retrieval import Retrieval
+from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, VectorSource
 from oprag.compare.running.run import run
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
@@ -75,7 +74,7 @@ def test_hits_are_those_of_a_document_index(search, split):
 
 
 def test_a_store_is_searched_for_each_depth(monkeypatch):
-    monkeypatch.setattr(index_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
+    monkeypatch.setattr(retrieval_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
     searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
     index = made()
     exact = made()

@@ -11,8 +11,7 @@ from oprag.compare import read_data
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.experiment import Experiment, Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.cli import provider
 from tests.compare.folders import write_data, write_experiment

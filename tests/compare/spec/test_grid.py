@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from oprag._internal.tokens import approximate_tokens
-from oprag.compare.baselines import CONTROLS
 from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.spec.axes import axes
+from oprag.compare.experiment_methods import CONTROLS
 from oprag.compare.spec.experiment import Experiment
+from oprag.compare.spec.grid import axes
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions

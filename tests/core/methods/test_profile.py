@@ -19,7 +19,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from oprag import ContextOptions, __version__, approximate_tokens
-from oprag.compare.providers.names import counter_of
+from oprag.compare.providers.identity import counter_of
 from oprag.errors import InputFileError, MissingExtraError, OptionError
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.methods.profile import Profile, read_profile, write_profile

@@ -24,13 +24,13 @@ from oprag.compare.analysis.summary import (
     NOT_TRIED,
     SettingSummary,
 )
-from oprag.compare.baselines import kind_of
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
+from oprag.compare.experiment_methods import kind_of
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
-from oprag.compare.spec.axes import axes
-from oprag.compare.spec.money import Price
+from oprag.compare.spec.experiment import Price
+from oprag.compare.spec.grid import axes
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray
 from oprag.compare.validation import validated
 from oprag.methods.model_calls import Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oprag.compare.spec.axes import AVERAGED, axes, has_effect
+from oprag.compare.spec.grid import AVERAGED, axes, has_effect
 
 if TYPE_CHECKING:
     from oprag.compare.analysis.best import Curve

@@ -15,7 +15,7 @@ import numpy as np
 
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.wording import amount, money_text
-from oprag.compare.baselines import kind_of
+from oprag.compare.experiment_methods import kind_of
 from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError
 from oprag.methods.options import MethodOptions

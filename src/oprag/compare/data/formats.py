@@ -1,31 +1,32 @@
-"""The formats of question sets: a table of functions that turn a record of each into questions of our own format."""
+"""The formats of question sets: a table of functions that turn a record of each into lines of our own format."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
-from string import ascii_uppercase
-from typing import Annotated, Any, NamedTuple
-
-from annotated_types import MinLen
-from pydantic import BaseModel, BeforeValidator
+from typing import Any, NamedTuple
 
 from oprag._internal.files.reading import file_text
-from oprag._internal.masking import describe, reason
-from oprag.compare.data.builder import DataSetBuilder, RecordError
-from oprag.compare.data.data_set import Evidence
-from oprag.compare.data.documents import Documents, document_file, documents_by_name, documents_in
-from oprag.compare.data.files import file_inside, files_in, needed_file, read_bytes, without_gz
-from oprag.compare.data.html_text import html_text
-from oprag.compare.data.records import Record, Row, csv_records, json_lines, json_records
-from oprag.compare.validation import Name, Natural, Text, pydantic
+from oprag.compare.data.builder import DataSetBuilder
+from oprag.compare.data.files import files_in, needed_file, read_bytes
+from oprag.compare.data.records import (
+    Documents,
+    Record,
+    as_list,
+    csv_records,
+    documents_by_name,
+    documents_in,
+    json_lines,
+    json_records,
+)
 from oprag.errors import OptionError
 from oprag.options import check_bool, check_choice, check_text
 
-__all__ = ["FORMATS", "Format", "read_questions"]
+__all__ = ["FORMATS", "Format", "Line"]
 
 Line = Mapping[str, Any]
 """A line of our own format: docs/reference/data_formats.md."""
@@ -38,116 +39,6 @@ class Format(NamedTuple):
     records: Callable[[DataSetBuilder], Iterable[Record]]
     # The documents that lines name, given the option `documents`; None if records contain their documents.
     documents: Callable[[DataSetBuilder, Path | None], Documents] | None = None
-
-
-def read_questions(builder: DataSetBuilder, name: str, *, documents: Path | None = None, **options: Any) -> None:
-    """Add the questions of a file in a format, and the documents that they refer to."""
-    own = FORMATS[name]
-    library = None if own.documents is None else own.documents(builder, documents)
-    for record in own.records(builder):
-        with builder.at(record.place):
-            try:
-                lines = list(own.lines(record, **options))
-            except OptionError:
-                raise
-            except (LookupError, ValueError, TypeError, AttributeError) as error:
-                raise RecordError(f"is not a record of {name}: {type(error).__name__}: {reason(error)}") from error
-            for line in lines:
-                _add(builder, record, line, library)
-
-
-def _as_list(value: Any) -> Any:
-    """A single value as a list with one item."""
-    return value if isinstance(value, list) else [value]
-
-
-_Texts = Annotated[list[Text], BeforeValidator(_as_list)]
-_Names = Annotated[list[Name], MinLen(1), BeforeValidator(_as_list)]
-
-
-class _Span(BaseModel):
-    start: Natural
-    end: Natural
-    document: Text | None = None
-
-
-class _Question(Row):
-    """A question of our own format."""
-
-    id: Name | None = None
-    question: Text
-    document: _Names | None = pydantic.Field(None, validation_alias=pydantic.AliasChoices("document", "document_id"))
-    path: Text | None = None
-    text: Text | None = None
-    # Null is rejected: a data set that lost its answers would look like one that has none.
-    answers: _Texts = pydantic.Field([], validation_alias=pydantic.AliasChoices("answers", "answer"))
-    choices: _Texts | None = None
-    right_choice: Any = pydantic.Field(None, validation_alias=pydantic.AliasChoices("right_choice", "answer_index"))
-    evidence: list[_Span] | None = None
-
-
-def _add(builder: DataSetBuilder, record: Record, line: Line, library: Documents | None) -> None:
-    """Add a question of our own format."""
-    row = _Question.of(line)
-    about, choices = dict(row.about), row.choices or ()
-    sources = about.get("source_documents")
-    if library and sources and isinstance(sources, list) and all(one in library.names for one in sources):
-        row.document = about.pop("source_documents")
-    documents = _documents(builder, record, row, library)
-    builder.question(
-        id=row.id or record.name,
-        text=row.question,
-        documents=documents,
-        answers=row.answers,
-        choices=choices,
-        right_choice=None if row.right_choice is None else _right_choice(row.right_choice, choices),
-        evidence=_evidence(row.evidence or (), documents),
-        about=about,
-    )
-
-
-def _documents(builder: DataSetBuilder, record: Record, row: _Question, library: Documents | None) -> Sequence[str]:
-    """The documents of a question: part of the record, a file by its path, or by name."""
-    given = [name for name in ("document", "path", "text") if getattr(row, name) is not None]
-    if not given and library and len(library.names) == 1:
-        return library.take("*")
-    if len(given) != 1:
-        raise RecordError(f"must have exactly one of the fields 'document', 'path' and 'text', got {given or 'none'}")
-    if row.text is not None:
-        return [builder.context(row.text, record.name)]
-    if row.path is not None:
-        folder = builder.path if builder.path.is_dir() else builder.path.parent
-        file = file_inside(folder, row.path)
-        name = without_gz(file.relative_to(folder.resolve()).as_posix())
-        return [builder.document(file, name, partial(document_file, builder, file))]
-    if not library or not library.names:
-        raise RecordError(
-            f"document is {describe(row.document)}, but there are no documents to look it up in; pass documents= as a "
-            "folder or as JSON Lines, or put documents.jsonl next to the questions"
-        )
-    return [found for name in row.document or () for found in library.take(name)]
-
-
-def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evidence]:
-    for place, span in enumerate(spans):
-        if span.document is None and len(documents) != 1:
-            raise RecordError(
-                f"evidence[{place}] must have a field 'document', since the question has {len(documents)} documents"
-            )
-        yield Evidence(span.document or documents[0], span.start, span.end)
-
-
-def _right_choice(right: Any, choices: Sequence[str]) -> int:
-    """Index of the right choice, given by index, letter or text."""
-    if type(right) is int and 0 <= right < len(choices):
-        return right
-    meant = [place for place, pair in enumerate(zip(choices, ascii_uppercase, strict=False)) if right in pair]
-    if len(meant) != 1:
-        raise RecordError(
-            f"right_choice must be the index (from 0), the letter or the text of exactly one of the choices "
-            f"{describe(list(choices))}, got {describe(right)}"
-        )
-    return meant[0]
 
 
 def _own_lines(builder: DataSetBuilder) -> Iterable[Record]:
@@ -167,9 +58,7 @@ def _infinitebench(record: Record) -> Iterable[Line]:
     """∞Bench (arXiv 2402.13718): with `options`, the first `answer` is the text of the right one."""
     row = dict(record.fields)
     choices, answers = row.pop("options", None), row.pop("answer")
-    gold = (
-        {"choices": choices, "right_choice": choices.index(_as_list(answers)[0])} if choices else {"answers": answers}
-    )
+    gold = {"choices": choices, "right_choice": choices.index(as_list(answers)[0])} if choices else {"answers": answers}
     return [{"question": row.pop("input"), "text": row.pop("context"), **gold, **row}]
 
 
@@ -224,7 +113,7 @@ def _narrativeqa(record: Record, *, split: str | None = None, exclude: Any = ())
     if split is not None:
         check_choice("split", split, ("train", "valid", "test"), ", or None")
     row = record.fields
-    if split not in (None, row["set"]) or row["document_id"] in _as_list(exclude):
+    if split not in (None, row["set"]) or row["document_id"] in as_list(exclude):
         return []
     answers = [*dict.fromkeys((row["answer1"], row["answer2"]))]
     return [{"document": row["document_id"], "question": row["question"], "answers": answers, "split": row["set"]}]
@@ -319,3 +208,59 @@ FORMATS: Mapping[str, Format] = {
     "quality": Format(_quality, _articles),
 }
 """All formats by name, oprag's own first."""
+
+
+# Elements that start a new line. Line breaks of the source are kept: published articles with `<pre>` rely on them.
+_BREAKS = frozenset(
+    """
+    address article aside blockquote body br center dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 head header hr
+    html li main nav ol p pre section table tbody td tfoot th thead tr ul
+    """.split()  # noqa: SIM905  # a list literal would be a page long
+)
+_MAX_READ = 10_000_000  # characters
+_HIDDEN = frozenset(("script", "style", "title"))
+_INLINE = ("i", "b", "u", "s", "a", "em", "strong", "span", "sup", "sub", "img", "font", "meta")
+_TAG = re.compile(rf"</?(?:{'|'.join((*_INLINE, *sorted(_BREAKS)))})\b[^<>]*>", re.IGNORECASE)
+
+
+def html_text(text: str) -> str:
+    """Strip tags, scripts, styles and the title from HTML; text without tags is returned unchanged."""
+    if not _TAG.search(text):
+        return text
+    parser = _TextParser()
+    parser.feed(text)
+    # The rest has an unclosed tag or comment. Closing the parser rescans it for each "<": hours for a megabyte.
+    rest = parser.rawdata
+    if rest.count("<") * len(rest) > _MAX_READ:
+        parser.rawdata = ""
+        parser.handle_data(rest)
+    parser.close()
+    lines = "".join(parser.parts).splitlines()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in lines)).strip()
+
+
+class _TextParser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self._hidden_depth = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002  # signature of HTMLParser
+        self._hidden_depth += tag in _HIDDEN
+        self._break(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden_depth = max(0, self._hidden_depth - (tag in _HIDDEN))
+        self._break(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden_depth:
+            self.parts.append(data)
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002
+        # Browsers treat it as a comment; Python raises an AssertionError for unknown sections.
+        return self.parse_bogus_comment(i, report)
+
+    def _break(self, tag: str) -> None:
+        if tag in _BREAKS and self.parts and not self.parts[-1].endswith("\n"):
+            self.parts.append("\n")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from string import ascii_uppercase
+from typing import Annotated, Any
 
-from oprag._internal.masking import describe
+from oprag._internal.masking import describe, reason
 
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
-from oprag.compare.data.builder import DataSetBuilder
-from oprag.compare.data.data_set import DataSet, Question
-from oprag.compare.data.files import stem
-from oprag.compare.data.formats import FORMATS, read_questions
+from oprag.compare.data.builder import DataSetBuilder, RecordError
+from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.data.files import file_inside, stem, without_gz
+from oprag.compare.data.formats import FORMATS, Line
+from oprag.compare.data.records import Documents, Record, Row, as_list, document_file
+from oprag.compare.validation import Name, Natural, Text, pydantic
 from oprag.errors import InputFileError, OptionError
 from oprag.options import check_choice, check_count, check_names, check_text
 
@@ -80,7 +85,7 @@ def read_data(
             raise InputFileError(missing, str(place))
         placeholders = tuple(Question(id=str(number), text=str(number), documents=()) for number in range(size))
         return DataSet(name=name or _name(place), documents={}, questions=placeholders, missing=missing)
-    read_questions(builder, format, **options)
+    _read_questions(builder, format, **options)
     return builder.data_set(name or _name(place))
 
 
@@ -97,3 +102,108 @@ def _path(option: str, path: Any) -> Path:
 
 def _name(path: Path) -> str:
     return path.resolve().name if path.is_dir() else stem(path)
+
+
+def _read_questions(builder: DataSetBuilder, name: str, *, documents: Path | None = None, **options: Any) -> None:
+    """Add the questions of a file in a format, and the documents that they refer to."""
+    own = FORMATS[name]
+    library = None if own.documents is None else own.documents(builder, documents)
+    for record in own.records(builder):
+        with builder.at(record.place):
+            try:
+                lines = list(own.lines(record, **options))
+            except OptionError:
+                raise
+            except (LookupError, ValueError, TypeError, AttributeError) as error:
+                raise RecordError(f"is not a record of {name}: {type(error).__name__}: {reason(error)}") from error
+            for line in lines:
+                _add(builder, record, line, library)
+
+
+_Texts = Annotated[list[Text], pydantic.BeforeValidator(as_list)]
+_Names = Annotated[list[Name], pydantic.Field(min_length=1), pydantic.BeforeValidator(as_list)]
+
+
+class _Span(pydantic.BaseModel):
+    start: Natural
+    end: Natural
+    document: Text | None = None
+
+
+class _Question(Row):
+    """A question of our own format."""
+
+    id: Name | None = None
+    question: Text
+    document: _Names | None = pydantic.Field(None, validation_alias=pydantic.AliasChoices("document", "document_id"))
+    path: Text | None = None
+    text: Text | None = None
+    # Null is rejected: a data set that lost its answers would look like one that has none.
+    answers: _Texts = pydantic.Field([], validation_alias=pydantic.AliasChoices("answers", "answer"))
+    choices: _Texts | None = None
+    right_choice: Any = pydantic.Field(None, validation_alias=pydantic.AliasChoices("right_choice", "answer_index"))
+    evidence: list[_Span] | None = None
+
+
+def _add(builder: DataSetBuilder, record: Record, line: Line, library: Documents | None) -> None:
+    """Add a question of our own format."""
+    row = _Question.of(line)
+    about, choices = dict(row.about), row.choices or ()
+    sources = about.get("source_documents")
+    if library and sources and isinstance(sources, list) and all(one in library.names for one in sources):
+        row.document = about.pop("source_documents")
+    documents = _documents(builder, record, row, library)
+    builder.question(
+        id=row.id or record.name,
+        text=row.question,
+        documents=documents,
+        answers=row.answers,
+        choices=choices,
+        right_choice=None if row.right_choice is None else _right_choice(row.right_choice, choices),
+        evidence=_evidence(row.evidence or (), documents),
+        about=about,
+    )
+
+
+def _documents(builder: DataSetBuilder, record: Record, row: _Question, library: Documents | None) -> Sequence[str]:
+    """The documents of a question: part of the record, a file by its path, or by name."""
+    given = [name for name in ("document", "path", "text") if getattr(row, name) is not None]
+    if not given and library and len(library.names) == 1:
+        return library.take("*")
+    if len(given) != 1:
+        raise RecordError(f"must have exactly one of the fields 'document', 'path' and 'text', got {given or 'none'}")
+    if row.text is not None:
+        return [builder.context(row.text, record.name)]
+    if row.path is not None:
+        folder = builder.path if builder.path.is_dir() else builder.path.parent
+        file = file_inside(folder, row.path)
+        name = without_gz(file.relative_to(folder.resolve()).as_posix())
+        return [builder.document(file, name, partial(document_file, builder, file))]
+    if not library or not library.names:
+        raise RecordError(
+            f"document is {describe(row.document)}, but there are no documents to look it up in; pass documents= as a "
+            "folder or as JSON Lines, or put documents.jsonl next to the questions"
+        )
+    return [found for name in row.document or () for found in library.take(name)]
+
+
+def _evidence(spans: Sequence[_Span], documents: Sequence[str]) -> Iterator[Evidence]:
+    for place, span in enumerate(spans):
+        if span.document is None and len(documents) != 1:
+            raise RecordError(
+                f"evidence[{place}] must have a field 'document', since the question has {len(documents)} documents"
+            )
+        yield Evidence(span.document or documents[0], span.start, span.end)
+
+
+def _right_choice(right: Any, choices: Sequence[str]) -> int:
+    """Index of the right choice, given by index, letter or text."""
+    if type(right) is int and 0 <= right < len(choices):
+        return right
+    meant = [place for place, pair in enumerate(zip(choices, ascii_uppercase, strict=False)) if right in pair]
+    if len(meant) != 1:
+        raise RecordError(
+            f"right_choice must be the index (from 0), the letter or the text of exactly one of the choices "
+            f"{describe(list(choices))}, got {describe(right)}"
+        )
+    return meant[0]

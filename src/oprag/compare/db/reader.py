@@ -17,6 +17,7 @@ from pydantic import Json
 from oprag._internal.files.database import Database
 from oprag._internal.masking import describe, listed
 from oprag.compare.db.records import (
+    RESULTS,
     AnswerRecord,
     CellRecord,
     Described,
@@ -32,7 +33,6 @@ from oprag.compare.db.records import (
     columns_of,
     records_of,
 )
-from oprag.compare.db.schema import RESULTS
 from oprag.errors import ExperimentError, ResultsFileError
 
 __all__ = ["ResultsReader", "spending_of"]

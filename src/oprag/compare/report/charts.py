@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from oprag.compare.analysis.best import Curve
-from oprag.compare.analysis.main_effects import effects_of
+from oprag.compare.analysis.differences import effects_of
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import length_curves

@@ -16,9 +16,9 @@ from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
 from oprag.compare.analysis.wording import counted
-from oprag.compare.db.keys import JUDGED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
+from oprag.compare.db.values import JUDGED
 from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
 

@@ -6,23 +6,97 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
 from oprag._internal.text_table import safe
-from oprag.compare.report import charts, differences, overview, questions, settings
-from oprag.compare.report.page import Section
+from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.summary import PROBLEMS
+from oprag.compare.analysis.wording import amount, counted, money_text, value_text
+from oprag.compare.db.reader import ResultsReader
+from oprag.compare.report import charts, questions, tables
+from oprag.compare.report.charts import length_figures, order_figures
+from oprag.compare.report.page import Part, Section, Table, Text, Verdicts
 from oprag.compare.results import Results
+from oprag.compare.stats import FEW_UNITS
 from oprag.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 __all__ = ["REPORT", "page", "write_report"]
+
+
+def _overview(results: Results, metric: str | None) -> Section:
+    """Warnings, the verdicts, and the charts that support them."""
+    about = [
+        counted(len(results.matrix.questions), "question"),
+        counted(len(results.settings), "setting"),
+        counted(sum(one.answered for one in results.settings), "answer"),
+        f"models: {', '.join(results.matrix.described['models']) or 'none'}",
+        f"main metric: {metric or 'none'}",
+    ]
+    parts: list[Part] = [Text(" · ".join(about), quiet=True)]
+    parts += [Text(text, warning=True) for text in _warnings(results, metric)]
+    if metric is not None:
+        figures = [*order_figures(results, metric), *islice(length_figures(results, metric), 1)]
+        parts += [Verdicts(results.verdicts(metric)), *figures]
+    return Section("overview", "In short", parts)
+
+
+def _warnings(results: Results, metric: str | None) -> Iterator[str]:
+    """What a reader must know before any score."""
+    counts = {what: sum(getattr(one, name) for one in results.settings) for name, what in PROBLEMS.items()}
+    if found := [f"{count:,} {what}" for what, count in counts.items() if count]:
+        asked = counted(sum(one.asked for one in results.settings), "answer")
+        yield f"Of {asked}: {', '.join(found)}. Answers that are cut short or empty are scored as they are."
+    for data, settings in by_data(results.settings).items():
+        summaries = [one.scores[metric] for one in settings if metric is not None and metric in one.scores]
+        units = max((one.units for one in summaries), default=FEW_UNITS)
+        if units < FEW_UNITS:
+            yield f"Intervals of {data} come from only {units:,} questions or documents, so they are too narrow."
+
+
+def _run_details(results: Results) -> Section:
+    """The experiment as it was described, failures, spending and runs."""
+    described = results.matrix.described
+    rows = [("results file", results.path.name), *(("grid", _text(grid)) for grid in described["grid"])]
+    rows += [(name.replace("_", " "), _text(value)) for name, value in described.items() if name != "grid"]
+    parts: list[Part] = [Table("The experiment", ("What", "Value"), [row for row in rows if row[1]], words=True)]
+    with ResultsReader(results.path, results.experiment) as reader:
+        if failed := [(one.error, one.message, f"{one.count:,}") for one in reader.failures()]:
+            parts.append(Table("Failures by cause", ("Error", "Message", "Answers"), failed, words=True))
+        spent = [
+            (model, purpose, f"{one.calls:,}", amount(one.tokens), money_text(one.money) if one.money else "–")
+            for (model, purpose), one in reader.spending().items()
+        ]
+        runs = [
+            (_time(one.started), _time(one.ended), one.outcome or "not finished", _text(one.versions))
+            for one in reader.runs()
+        ]
+    parts.append(Table("Spent in all runs", ("Model", "For", "Calls", "Tokens", "Money"), spent, names=2))
+    head = ("Started", "Ended", "Outcome", "Versions")
+    parts.append(Table("Runs, latest first (times in UTC)", head, runs, words=True))
+    return Section("run", "Run details", parts)
+
+
+def _text(value: Any) -> str:
+    """The text of a value of a description; empty if there is nothing to say."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {text}" for name, one in value.items() if (text := _text(one)))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(value_text, value))
+    return "" if value is None else value_text(value)
+
+
+def _time(text: str | None) -> str:
+    return "–" if text is None else text[:19].replace("T", " ")
+
 
 REPORT = FileKind("an HTML file", lambda path: begins_with(path, b"<!doctype html"))
 """The kind of file that a report may replace."""
@@ -62,14 +136,14 @@ def write_report(
     # Without scores, the report still has the answers.
     if metric is not None or results.ranking_metrics:
         metric = results.ranking_metric(metric)
-    compared = (differences.slices, differences.section, charts.lengths, charts.costs)
+    compared = (tables.slices, tables.differences, charts.lengths, charts.costs)
     sections = [
-        overview.section(results, metric),
-        settings.section(results, metric),
+        _overview(results, metric),
+        tables.all_settings(results, metric),
         *(section(results, metric) for section in compared if metric is not None),
-        settings.measured(results),
+        tables.measured(results),
         questions.section(results, metric),
-        overview.run_details(results),
+        _run_details(results),
     ]
     with replacing_target(output) as file:
         file.write(page(f"Results of {results.experiment}", [one for one in sections if one]).encode())

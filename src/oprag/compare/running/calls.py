@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter, count
-from oprag.compare.db.cache import WorkCache
-from oprag.compare.db.records import FailedCall, Reply, Spent
-from oprag.compare.db.text import error_message, error_name, storable
+from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache
+from oprag.compare.db.values import error_message, error_name, storable
 from oprag.compare.providers.model import Model
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.money import Limits
+from oprag.compare.spec.experiment import Experiment, Limits
 from oprag.errors import ModelError
 from oprag.methods.model_calls import Completion, Prompt, Usage
 

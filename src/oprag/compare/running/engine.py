@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import masked_error
-from oprag.compare.baselines import method_function
-from oprag.compare.db.cache import WorkCache
-from oprag.compare.db.keys import prompt_key
-from oprag.compare.db.records import Reply
-from oprag.compare.db.text import named_error
+from oprag.compare.db.records import Reply, WorkCache
+from oprag.compare.db.values import named_error, prompt_key
+from oprag.compare.experiment_methods import method_function
 from oprag.compare.meter import Measurement, Meter
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.running.calls import Made, ModelCaller, PendingCall, Spending

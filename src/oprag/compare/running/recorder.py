@@ -10,19 +10,15 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
-from oprag.compare.baselines import kind_of
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.cache import WorkCache
-from oprag.compare.db.keys import key_of
-from oprag.compare.db.records import AnswerRecord, ContextRecord
-from oprag.compare.db.text import error_message, error_name, named_error
-from oprag.compare.metrics.contexts import touching
+from oprag.compare.db.records import AnswerRecord, ContextRecord, WorkCache
+from oprag.compare.db.values import error_message, error_name, key_of, named_error
+from oprag.compare.experiment_methods import FoundChunk, kind_of
+from oprag.compare.metrics.functions import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
-from oprag.compare.pipelines import FoundChunk
 from oprag.compare.running.engine import Outcome
-from oprag.compare.running.index import VectorSource
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.running.retrieval import Retrieval
+from oprag.compare.running.retrieval import Retrieval, VectorSource
 from oprag.compare.spec.grid import Cell
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError

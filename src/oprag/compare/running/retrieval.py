@@ -1,19 +1,234 @@
-"""The contexts, vectors and whole texts of an experiment; shared ones are computed once."""
+"""The indexes, contexts, vectors and whole texts of an experiment; shared ones are computed once."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from oprag.compare.data.data_set import Question, whole_text
-from oprag.compare.db.cache import WorkCache
-from oprag.compare.running.index import Index, IndexSearch, VectorSource
+import numpy as np
+from numpy.typing import NDArray
+
+from oprag._internal.tokenizers import NamedTokenizer
+from oprag.chunk import Chunk, changed
+from oprag.compare.data.data_set import Question, page_starts, whole_text
+from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord, WorkCache
+from oprag.compare.db.values import document_key, key_of
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.spec.grid import Cell
+from oprag.compare.stores import Store
 from oprag.context import Context, ContextInputs, assemble
+from oprag.embedding.cosine import as_vectors
+from oprag.embedding.embedder import Embedder
+from oprag.embedding.vector_cache import Kind, text_keys
+from oprag.index.document_index import DocumentIndex, SearchKind
+from oprag.index.splitting import Split, counter_of, pieces_of
 from oprag.methods.effects import Embed, ReadSources, Retrieve
+from oprag.pipeline.neighbors import NeighborReader, neighbors_among
+from oprag.positions.retrieved import place as find_places
 
-__all__ = ["Retrieval", "search_of"]
+__all__ = [
+    "Index",
+    "IndexSearch",
+    "Retrieval",
+    "VectorSource",
+    "search_of",
+]
+
+
+class IndexSearch(NamedTuple):
+    """The parameters of a search."""
+
+    kind: SearchKind  # how chunks are ranked
+    store: str  # name of the vector store
+    depth: int | None  # number of chunks to return; None for all
+
+
+_BATCH_TEXTS = 256
+
+
+class VectorSource:
+    """A cached embedder: missing vectors are embedded and stored in batches."""
+
+    def __init__(self, embedder: Embedder, cache: WorkCache, *, keep_questions: bool = True) -> None:
+        self.embedder = embedder
+        self.name = embedder.name
+        self._cache = cache
+        self._keep_questions = keep_questions
+        self._questions: dict[str, NDArray[np.float32]] = {}
+
+    def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        return self._stacked(texts, self._vectors(texts, "document"))
+
+    def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape (number of texts, dimension)."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._questions]
+        if not self._keep_questions and new:
+            self._questions |= zip(new, as_vectors(self.embedder.embed_questions(new), len(new)), strict=True)
+        else:
+            self._questions |= self._vectors(new, "question")
+        return self._stacked(texts, self._questions)
+
+    def forget_questions(self) -> None:
+        """Drop the in-memory vectors of questions."""
+        self._questions.clear()
+
+    def _stacked(self, texts: Sequence[str], vectors: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        return np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, 0), np.float32)
+
+    def _vectors(self, texts: Sequence[str], kind: Kind) -> dict[str, NDArray[np.float32]]:
+        keys = dict(zip(distinct := list(dict.fromkeys(texts)), text_keys(distinct, kind), strict=True))
+        stored = self._cache.get(VectorRecord, [(self.name, key) for key in keys.values()])
+        known = {text: one.vector for text, one in zip(keys, stored, strict=True) if one is not None}
+        missing = [text for text in keys if text not in known]
+        embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
+        dimension = next((len(vector) for vector in known.values()), None)
+        for start in range(0, len(missing), _BATCH_TEXTS):
+            batch = missing[start : start + _BATCH_TEXTS]
+            vectors = as_vectors(embed(batch), len(batch), dimension)
+            dimension = vectors.shape[1]
+            self._cache.put(
+                [VectorRecord(self.name, keys[text], row) for text, row in zip(batch, vectors, strict=True)]
+            )
+            known |= zip(batch, vectors, strict=True)
+        return known
+
+
+class Index:
+    """The chunks of some documents, and what is found among them."""
+
+    def __init__(
+        self,
+        documents: Mapping[str, str | Sequence[str]],  # texts, or lists of pages, by name
+        split: Split,
+        tokenizer: NamedTokenizer,
+        vectors: VectorSource,
+        cache: WorkCache,
+        *,
+        stores: Mapping[str, Callable[[Any], Any]] | None = None,
+    ) -> None:
+        self._documents = documents
+        self._split = split.complete()
+        self._tokenizer = tokenizer
+        self._source = vectors
+        self._cache = cache
+        self._factories = stores or {}
+        self._stores: dict[str, Store] = {}
+        contents = [[name, document_key(text)] for name, text in documents.items()]
+        self.key = key_of("index", contents, list(self._split), tokenizer.identity)
+
+    @cached_property
+    def pieces(self) -> Sequence[ChunkRecord]:
+        """The chunks by row, as places without text."""
+        (known,) = self._cache.get(IndexRecord, [self.key])
+        if known is not None:
+            return known.pieces
+        split, tokenizer = self._split, self._tokenizer.tokenizer
+        count = counter_of(tokenizer) if split.splitter == "words" else None
+        pieces = [
+            ChunkRecord(
+                place["source"],
+                place.get("page"),
+                window.start,
+                window.end,
+                window.tokens if count is None else count(window.text),
+            )
+            for window, place in pieces_of(self._documents, tokenizer, split)
+        ]
+        self._cache.put([IndexRecord(self.key, pieces)])
+        return pieces
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """The chunks by row, with the metadata that stamping at ingestion would write, and with positions."""
+        numbers: dict[str, int] = {}
+        chunks: list[Chunk] = []
+        for row, piece in enumerate(self.pieces):
+            number = numbers[piece.document] = numbers.get(piece.document, -1) + 1
+            place: dict[str, Any] = {"source": piece.document, "chunk_index": number}
+            document = self._documents[piece.document]
+            if piece.page is not None:
+                place["page"] = piece.page
+                document = document[piece.page - 1]
+            place |= {"start_index": piece.start, "end_index": piece.end}
+            chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
+        # Every chunk is stamped, so its position does not depend on others and can be found once for all contexts.
+        return find_places(chunks, source_key=None, position_key=None).chunks
+
+    @cached_property
+    def spans(self) -> list[tuple[str, int, int]]:
+        """The document, start and end of each chunk by row; offsets are those in the whole text of the document."""
+        starts = {name: page_starts(text) for name, text in self._documents.items() if not isinstance(text, str)}
+        found: list[tuple[str, int, int]] = []
+        for piece in self.pieces:
+            start = 0 if piece.page is None else starts[piece.document][piece.page - 1]
+            found.append((piece.document, start + piece.start, start + piece.end))
+        return found
+
+    @cached_property
+    def vectors(self) -> NDArray[np.float32]:
+        """The unit vectors of all chunks, of shape (number of chunks, dimension)."""
+        return self._source.embed_documents([chunk.text for chunk in self.chunks])
+
+    @cached_property
+    def _neighbors(self) -> NeighborReader:
+        return neighbors_among(self.chunks)
+
+    def _read_neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        return self._neighbors(chunk, number)  # made for the first context that reads them
+
+    def forget_questions(self) -> None:
+        """Forget the vectors of questions, so that the next one is embedded again."""
+        if "_dense_index" in vars(self):
+            self._dense_index.forget_questions()
+
+    def close(self) -> None:
+        """Close the stores."""
+        for store in self._stores.values():
+            store.close()
+        self._stores.clear()
+
+    def given(self, question: str, search: IndexSearch, *, with_vectors: bool) -> ContextInputs:
+        """The inputs of a context for a question: the result of a search."""
+        hits = self._search(question, search)
+        vectors: Any = [None] * len(hits)
+        vector = None
+        if with_vectors:
+            vectors = self.vectors[[row for row, _ in hits]]
+            (vector,) = self._source.embed_questions([question])
+        chunks = [
+            changed(self.chunks[row], rank=rank, score=score, vector=row_vector)
+            for rank, ((row, score), row_vector) in enumerate(zip(hits, vectors, strict=True))
+        ]
+        return ContextInputs(chunks, vector, self._read_neighbors)
+
+    def _search(self, question: str, search: IndexSearch) -> list[tuple[int, float | None]]:
+        """The rows and scores of the chunks found, best first."""
+        if not self.chunks:
+            return []
+        depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
+        if search.store == "index":
+            index = self._bm25_index if search.kind == "bm25" else self._dense_index
+            return [(int(chunk.id or 0), chunk.score) for chunk in index.search(question, depth, search.kind)]
+        (vector,) = self._source.embed_questions([question])
+        return [*self._store(search.store).search(vector, depth)]
+
+    def _store(self, name: str) -> Store:
+        if name not in self._stores:
+            texts = [chunk.text for chunk in self.chunks]
+            self._stores[name] = Store(name, texts, self.vectors, self._factories.get(name))
+        return self._stores[name]
+
+    @cached_property
+    def _dense_index(self) -> DocumentIndex:
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks), self.vectors, self._source)
+
+    @cached_property
+    def _bm25_index(self) -> DocumentIndex:
+        # BM25 needs no vectors.
+        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks))
+
 
 _WARMUP_QUESTION = "anything"
 _MAX_INDEXES = 16

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.db.text import named_error
+from oprag.compare.db.values import named_error
 from oprag.compare.meter import usable_cores
 from oprag.compare.ray import on_ray
 from oprag.compare.running.calls import Spending

@@ -12,7 +12,7 @@ from typing import Any
 
 from oprag._internal.masking import describe, listed, without_keys
 from oprag._internal.tokenizers import BUILT_IN, TIKTOKEN
-from oprag.compare.providers.names import LOCAL, is_loopback
+from oprag.compare.providers.identity import LOCAL, is_loopback
 from oprag.errors import ExperimentError
 
 __all__ = ["check_data_only"]

@@ -14,24 +14,71 @@ from oprag._internal.masking import describe, listed
 from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
+from oprag.compare.experiment_methods import Pipeline
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
-from oprag.compare.pipelines import Pipeline
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
-from oprag.compare.providers.names import LOCAL, counter_of, qualified_name
-from oprag.compare.providers.spec import with_name
-from oprag.compare.spec.axes import axes
+from oprag.compare.providers.identity import LOCAL, counter_of, qualified_name
+from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.spec.data_only import check_data_only
-from oprag.compare.spec.grid import Cells, Grid, as_grids, cells_of
-from oprag.compare.spec.money import Limits, Price
+from oprag.compare.spec.grid import Cells, Grid, as_grids, axes, cells_of
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.validation import Count, StrictModel, String, Text, pydantic, validated
+from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.methods.model_calls import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
 
-__all__ = ["Experiment"]
+__all__ = [
+    "Experiment",
+    "Limits",
+    "Price",
+]
+
+
+class Price(StrictModel):
+    """Prices of a model per million tokens, in any currency; use the same one for all models.
+
+    Attributes:
+        input: Price of input tokens.
+        output: Price of output tokens.
+        cached: Price of cached input tokens; by default that of `input`.
+
+    Raises:
+        ExperimentError: A price is negative or not a number.
+    """
+
+    input: Amount
+    output: Amount
+    cached: Amount | None = None
+
+    def of(self, usage: Usage) -> float:
+        """The price of some tokens.
+
+        Args:
+            usage: The tokens of one or more calls.
+        """
+        # At least 0, since some providers do not include cached tokens in the input tokens.
+        fresh = max(0, usage.input_tokens - usage.cached_tokens)
+        cached = self.input if self.cached is None else self.cached
+        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1_000_000
+
+
+class Limits(StrictModel):
+    """Spending limits of an experiment on models, over all its runs; None for no limit.
+
+    Attributes:
+        calls: Maximum number of model calls, including failed ones.
+        tokens: Maximum number of input and output tokens.
+        money: Maximum price of the tokens, in the currency of the prices.
+
+    Raises:
+        ExperimentError: A limit is negative or not a number.
+    """
+
+    calls: Natural | None = None
+    tokens: Natural | None = None
+    money: Amount | None = None
 
 
 def _named(given: Any) -> Any:
@@ -45,7 +92,7 @@ class Experiment(StrictModel):
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.axes`. It may only be missing if
+        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.grid`. It may only be missing if
             there are own pipelines.
         methods: Own pipelines by name, each a `Pipeline`; they are compared with the cells of the grid, but not crossed
             with its axes.
