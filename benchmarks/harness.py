@@ -15,9 +15,9 @@ from benchmarks.language_reference import language_reference
 from benchmarks.recording_model import make
 from benchmarks.result import Figure, Result, Table, main
 from benchmarks.sharing import METHODS
+from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run as run_experiment
-from oprag.compare.spec.experiment import Experiment
 
 ASKED_MS, ASKED_SECONDS = 2.0, 5.0
 CALLS = 100_000

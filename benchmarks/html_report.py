@@ -15,8 +15,8 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.result import Figure, Result, Table, main
 from oprag.compare import write_report
+from oprag.compare.experiment import Experiment
 from oprag.compare.running.run import run as run_experiment
-from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["echo", "experiment", "run"]
 

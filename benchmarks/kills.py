@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.language_reference import language_reference
 from benchmarks.recording_model import calls_in, make, set_up
 from benchmarks.result import Figure, Result, main
+from oprag.compare.experiment import Experiment
 from oprag.compare.running.run import run as run_experiment
-from oprag.compare.spec.experiment import Experiment
 
 KILLS = 50
 FAILING = 0.2

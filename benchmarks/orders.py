@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.result import Figure, Result, Table, main
 from oprag.compare import DataSet, Results, SettingSummary, read_data
+from oprag.compare.experiment import Experiment
 from oprag.compare.running.run import run as run_experiment
-from oprag.compare.spec.experiment import Experiment
 
 SETS = ("fairytaleqa_books", "qmsum", "cuad_leval")
 ORDERS = ("source", "rank", "reverse_rank", "edges", "random")

@@ -22,9 +22,9 @@ from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
 from oprag.adapters.fields import ContextFields
+from oprag.compare.grid import axes
 from oprag.compare.metrics import functions
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.spec.grid import axes
 from oprag.methods import MethodOptions
 from oprag.options import descriptions
 from oprag.positions.fields import LAYOUTS

@@ -55,7 +55,7 @@ READS = {
     "ask": "oprag.cli.ask._read_sources",
     "demo": "oprag.cli.demo.index_sources",
     "check": "oprag.compare.data.records.json_records",
-    "compare": "oprag.compare.spec.experiment.Experiment.from_file",
+    "compare": "oprag.compare.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read.read_data",
 }

@@ -25,7 +25,7 @@ def test_the_console_script_runs():
 
 
 def test_help_waits_for_nothing_that_only_some_commands_need():
-    slow = {"pydantic", "langchain_core", "matplotlib", "oprag.compare.spec.experiment", "pandas"}
+    slow = {"pydantic", "langchain_core", "matplotlib", "oprag.compare.experiment", "pandas"}
     code = f"import sys, oprag.cli.app; print(*({slow!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 

@@ -10,7 +10,7 @@ from oprag._internal.sync_async import Limit, Step, Steps, run_sync
 from oprag.adapters.backend import Backend, Vectors
 from oprag.compare.data.data_set import Question
 from oprag.compare.experiment_methods import CONTROLS
-from oprag.compare.spec.grid import Cell
+from oprag.compare.grid import Cell
 from oprag.index.document_index import DocumentIndex
 from oprag.methods.answer import Answer
 from oprag.methods.model_calls import Completion, Prompt

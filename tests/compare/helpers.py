@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
+from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.spec.experiment import Experiment
 from oprag.methods.model_calls import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting

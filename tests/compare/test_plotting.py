@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare import compare
-from oprag.compare.analysis.wording import difference_text, named
+from oprag.compare.analysis.settings import difference_text, named
 from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto, svg_of
 from oprag.errors import MissingExtraError
 from tests.compare.analysis.matrices import frame, made

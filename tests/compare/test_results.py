@@ -14,8 +14,8 @@ import pytest
 from oprag.compare import Results, compare
 from oprag.compare.analysis.summary import COSTS, MEASURED
 from oprag.compare.export import answer_columns
+from oprag.compare.grid import axes
 from oprag.compare.metrics.registry import METRICS
-from oprag.compare.spec.grid import axes
 from oprag.compare.stats import paired_difference, summarise
 from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made, results_of

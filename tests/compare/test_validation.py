@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import AfterValidator, Field, ValidationError
 
-from oprag.compare.spec.experiment import Limits, Price
+from oprag.compare.experiment import Limits, Price
 from oprag.compare.validation import Amount, Count, Name, Natural, StrictModel, Text, validated
 from oprag.errors import ExperimentError, OptionError, PromptError
 from tests.helpers import run_python

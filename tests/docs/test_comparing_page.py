@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from oprag.cli.app import app
 from oprag.compare import DataSet, ModelSpec, Question, compare
 from oprag.compare.db.records import RESULTS
-from oprag.compare.spec.experiment import Experiment
+from oprag.compare.experiment import Experiment
 from oprag.compare.stores import STORE_NAMES
 from tests.compare.folders import write_data
 from tests.compare.helpers import RecordingModel, experiment, rows

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from oprag.compare import DataSet, Evidence, Question
+from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Experiment
 from oprag.methods import method_names
 from tests.integration.model_server import MortalServer
 

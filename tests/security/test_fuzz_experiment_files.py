@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
+from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import OpragError
 from tests.compare.folders import write_data
 from tests.security.fuzzing import cases, check_message, mutated

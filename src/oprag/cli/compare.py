@@ -29,8 +29,8 @@ from oprag.cli.options import (
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 
 if TYPE_CHECKING:
+    from oprag.compare.experiment import Experiment
     from oprag.compare.results import Results
-    from oprag.compare.spec.experiment import Experiment
 
 __all__ = ["compare", "read_experiment", "report"]
 
@@ -115,7 +115,7 @@ def compare(
     from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
     from oprag.compare.data.data_set import files_of
     from oprag.compare.export import CSV
-    from oprag.compare.spec.grid import check_axis
+    from oprag.compare.grid import check_axis
 
     check_axis(compare_axis)
     if measure and ray is not None:
@@ -151,7 +151,7 @@ def compare(
 
 def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
     """Read an experiment from a TOML file or PYTHON_FILE:NAME; return it with some values changed, and its file."""
-    from oprag.compare.spec.experiment import Experiment
+    from oprag.compare.experiment import Experiment
 
     file, _, name = given.rpartition(":")
     if given.endswith(".py"):

@@ -13,14 +13,14 @@ import typer
 from oprag._internal.masking import describe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, echo_json, print_status
 from oprag.cli.tables import plan_as_json, print_json, print_tables
-from oprag.compare.analysis.wording import money_text
+from oprag.compare.analysis.settings import money_text
 from oprag.compare.db.reader import ResultsReader
+from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.results import Results
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.run import CUT_SHORT, EMPTY
 

@@ -37,13 +37,13 @@ _PLACES = {
     "DataSet": "oprag.compare.data.data_set",
     "EmbedderSpec": "oprag.compare.providers.embedder",
     "Evidence": "oprag.compare.data.data_set",
-    "Experiment": "oprag.compare.spec.experiment",
+    "Experiment": "oprag.compare.experiment",
     "Judge": "oprag.compare.metrics.judge",
-    "Limits": "oprag.compare.spec.experiment",
+    "Limits": "oprag.compare.experiment",
     "ModelSpec": "oprag.compare.providers.model",
     "Pipeline": "oprag.compare.experiment_methods",
     "Plan": "oprag.compare.plan",
-    "Price": "oprag.compare.spec.experiment",
+    "Price": "oprag.compare.experiment",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.run",
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
+    from oprag.compare.experiment import Experiment, Limits, Price
     from oprag.compare.experiment_methods import Pipeline
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
@@ -74,7 +75,6 @@ if TYPE_CHECKING:
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.run import RunReport, run
-    from oprag.compare.spec.experiment import Experiment, Limits, Price
     from oprag.compare.sweep import sweep_experiment
 
 __getattr__ = loader(__name__, _PLACES)

@@ -19,7 +19,7 @@ from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
 from oprag.compare.db.reader import ResultsReader
-from oprag.compare.spec.grid import AVERAGED, axes
+from oprag.compare.grid import AVERAGED, axes
 
 __all__ = ["CSV", "answer_columns", "answer_rows", "axis_columns", "setting_rows", "write_csv"]
 

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from oprag._internal.tokens import count
-from oprag.compare.analysis.wording import counted, money_text
+from oprag.compare.analysis.settings import counted, money_text
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.records import Done, Record, Spent, VectorRecord, WorkCache
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.values import key_of, named_error
+from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
+from oprag.compare.grid import Cell
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.identity import LOCAL
 from oprag.compare.providers.model import Model
@@ -27,8 +29,6 @@ from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment, Scorable
 from oprag.compare.running.retrieval import Retrieval, search_of
 from oprag.compare.running.run import RunState
-from oprag.compare.spec.experiment import Experiment, Limits
-from oprag.compare.spec.grid import Cell
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.methods.effects import Embed, ReadSources, Retrieve
 from oprag.methods.model_calls import Completion, Prompt, Usage

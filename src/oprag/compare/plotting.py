@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oprag._internal.text_table import printable
 from oprag.compare.analysis.best import Curve
-from oprag.compare.analysis.settings import axis_rank
-from oprag.compare.analysis.wording import difference_text, value_text
+from oprag.compare.analysis.settings import axis_rank, difference_text, value_text
 from oprag.compare.stats import Difference
 from oprag.errors import MissingExtraError
 

@@ -13,15 +13,14 @@ from oprag._internal.masking import describe
 from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of
 from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
-from oprag.compare.analysis.settings import ORDERED_AXES, by_data, varying_axes
+from oprag.compare.analysis.settings import ORDERED_AXES, by_data, named, value_text, varying_axes
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
-from oprag.compare.analysis.wording import named, value_text
 from oprag.compare.db.reader import ResultsReader
+from oprag.compare.experiment import Experiment
 from oprag.compare.export import CSV, answer_columns, answer_rows, axis_columns, setting_rows, write_csv
+from oprag.compare.grid import check_axis
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import check_axis
 from oprag.errors import MissingExtraError, OptionError
 from oprag.options import check_names
 

@@ -24,6 +24,7 @@ __all__ = [
     "draw_counts",
     "draw_signs",
     "max_t_p_values",
+    "mean_over",
     "paired_difference",
     "sign_flip_p_value",
     "summarise",
@@ -221,6 +222,16 @@ def paired_difference(
         units=len(units.sums),
         differing=int(np.count_nonzero(differences)),
     )
+
+
+def mean_over(rows: FloatArray) -> FloatArray:
+    """Mean of each column; NaN if any row has NaN there."""
+    # Relative to the first row, so that the mean of equal scores is exactly that score.
+    first, apart = rows[0], rows[1:] - rows[0]
+    # A plain sum of three or more numbers depends on their order; fsum is exactly rounded.
+    total = apart.sum(axis=0) if len(apart) < 3 else np.array([fsum(column) for column in apart.T.tolist()])
+    mean: FloatArray = first + total / len(rows)
+    return mean
 
 
 class Units(NamedTuple):

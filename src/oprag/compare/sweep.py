@@ -10,12 +10,12 @@ from oprag._internal.masking import describe
 from oprag._internal.tokenizers import tokenizer_named
 from oprag._internal.tokens import TokenCounter, count
 from oprag.compare.data.data_set import DataSet, whole_text
+from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import kind_of
+from oprag.compare.grid import as_grids
 from oprag.compare.metrics.registry import usual_metric
 from oprag.compare.providers.identity import LOCAL
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import as_grids
 from oprag.errors import OptionError
 from oprag.index.splitting import Split, pieces_of
 

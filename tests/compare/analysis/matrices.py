@@ -11,9 +11,9 @@ import numpy as np
 
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.db.records import CellRecord, Spent
+from oprag.compare.grid import axes
 from oprag.compare.meter import Measurement
 from oprag.compare.results import Results
-from oprag.compare.spec.grid import axes
 
 DEFAULTS: Mapping[str, Any] = {name: axis.default for name, axis in axes().items()} | {
     "data": "book",

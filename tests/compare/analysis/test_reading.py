@@ -7,9 +7,9 @@ import pytest
 from oprag.compare.analysis.summary import ANSWERED, NOT_TRIED
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
+from oprag.compare.grid import axes
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.compare.spec.grid import axes
 from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.folders import experiment_of, model, write_data, write_experiment
 

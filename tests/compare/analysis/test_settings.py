@@ -3,7 +3,7 @@
 import pytest
 
 from oprag.compare.analysis.settings import grid_values, place_in_grid, varying_axes
-from oprag.compare.spec.grid import axes
+from oprag.compare.grid import axes
 from tests.compare.analysis.matrices import made, results_of
 
 DESCRIBED = {

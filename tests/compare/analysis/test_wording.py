@@ -2,7 +2,7 @@
 
 import pytest
 
-from oprag.compare.analysis.wording import money_text
+from oprag.compare.analysis.settings import money_text
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from oprag.compare import Results, ScoredAnswer, compare, metric, run
+from oprag.compare.grid import axes
 from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
-from oprag.compare.spec.grid import axes
 from oprag.errors import ExperimentError, OpragError, OptionError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 

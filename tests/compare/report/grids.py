@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from oprag.compare import DataSet
+from oprag.compare.experiment import Experiment
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 
 __all__ = ["FULL", "full_experiment", "ran", "reader"]

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare.analysis.wording import (
+from oprag.compare.analysis.settings import (
     amount,
     difference_text,
     listed,

@@ -15,8 +15,8 @@ pytest.importorskip("jinja2")
 
 from oprag.compare import write_report
 from oprag.compare.analysis.differences import effects_of
+from oprag.compare.analysis.settings import difference_text
 from oprag.compare.analysis.summary import ranked
-from oprag.compare.analysis.wording import difference_text
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.model import ModelSpec

@@ -1,9 +1,9 @@
 import pytest
 
 from oprag.compare.db.records import Spent
+from oprag.compare.experiment import Limits, Price
 from oprag.compare.running.calls import Made, PendingCall, Spending
 from oprag.compare.running.run import run
-from oprag.compare.spec.experiment import Limits, Price
 from oprag.errors import ExperimentError
 from oprag.methods.model_calls import Completion, Prompt, Usage
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows

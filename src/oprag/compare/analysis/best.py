@@ -8,9 +8,8 @@ from math import inf, isinf
 from typing import Any
 
 from oprag.compare.analysis.differences import SettingDifference, highest
-from oprag.compare.analysis.settings import curves_along, varying_axes
+from oprag.compare.analysis.settings import curves_along, difference_text, listed, named, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import difference_text, listed, named
 from oprag.errors import OptionError
 
 __all__ = ["Best", "Curve", "best_of", "choose_economical", "curves_of"]

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.matrix import ResultMatrix, mean_over
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, content, curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import higher_is_better
-from oprag.compare.stats import Difference, FloatArray, by_cluster, max_t_p_values, paired_difference
+from oprag.compare.stats import Difference, FloatArray, by_cluster, max_t_p_values, mean_over, paired_difference
 from oprag.errors import ExperimentError
 from oprag.options import check_names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import fsum, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,16 @@ from oprag.compare.analysis.summary import (
 )
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
+from oprag.compare.experiment import Price
 from oprag.compare.experiment_methods import kind_of
+from oprag.compare.grid import axes
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
-from oprag.compare.spec.experiment import Price
-from oprag.compare.spec.grid import axes
-from oprag.compare.stats import RESAMPLES, FloatArray, IntArray
+from oprag.compare.stats import RESAMPLES, FloatArray, IntArray, mean_over
 from oprag.compare.validation import validated
 from oprag.methods.model_calls import Usage
 
-__all__ = ["Fields", "ResultMatrix", "matrix_of", "mean_over", "question_fields"]
+__all__ = ["Fields", "ResultMatrix", "matrix_of", "question_fields"]
 
 Fields = Mapping[str, str | int | float | bool]
 
@@ -136,16 +136,6 @@ class ResultMatrix:
             status=self.status[rows],
             values={name: some for name, values in self.values.items() if not np.isnan(some := values[rows]).all()},
         )
-
-
-def mean_over(rows: FloatArray) -> FloatArray:
-    """Mean of each column; NaN if any row has NaN there."""
-    # Relative to the first row, so that the mean of equal scores is exactly that score.
-    first, apart = rows[0], rows[1:] - rows[0]
-    # A plain sum of three or more numbers depends on their order; fsum is exactly rounded.
-    total = apart.sum(axis=0) if len(apart) < 3 else np.array([fsum(column) for column in apart.T.tolist()])
-    mean: FloatArray = first + total / len(rows)
-    return mean
 
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:

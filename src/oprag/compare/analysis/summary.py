@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.settings import by_data
-from oprag.compare.analysis.wording import amount, money_text
+from oprag.compare.analysis.settings import amount, by_data, money_text
 from oprag.compare.experiment_methods import kind_of
 from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError

@@ -10,9 +10,8 @@ import numpy as np
 from oprag.compare.analysis.best import Curve, choose_economical, curves_of
 from oprag.compare.analysis.differences import Effect, effects_of, highest
 from oprag.compare.analysis.matrix import ResultMatrix
-from oprag.compare.analysis.settings import by_data, varying_axes
+from oprag.compare.analysis.settings import by_data, counted, difference_text, listed, named, value_text, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.analysis.wording import counted, difference_text, listed, named, value_text
 from oprag.compare.experiment_methods import PIPELINE
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.stats import FEW_UNITS, Difference

@@ -7,10 +7,9 @@ from itertools import islice
 
 from oprag.compare.analysis.best import Curve
 from oprag.compare.analysis.differences import effects_of
-from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.settings import by_data, counted, named, value_text
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.analysis.verdicts import length_curves
-from oprag.compare.analysis.wording import counted, named, value_text
 from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto
 from oprag.compare.report.page import Figure, Part, Section, Table, Text
 from oprag.compare.results import Results

@@ -13,9 +13,8 @@ import numpy as np
 from oprag._internal.masking import shown
 from oprag._internal.text_table import escaped, one_line, shortened
 from oprag.compare.analysis.differences import axis_pairs
-from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.settings import by_data, counted
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
-from oprag.compare.analysis.wording import counted
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
 from oprag.compare.db.values import JUDGED
@@ -56,7 +55,7 @@ def section(results: Results, metric: str | None) -> Section | None:
             "place in the documents from left to right; the bars are gold evidence."
         ),
         Text(
-            "`oprag compare --answers FILE` exports all answers.",
+            "`Results.to_csv(FILE, answers=True)` exports all answers.",
             quiet=True,
         ),
     ]

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from oprag.compare.analysis.differences import SettingDifference, axis_pairs, slices_of
-from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.settings import by_data, counted, difference_text, listed, named, value_text
 from oprag.compare.analysis.summary import MANY, PROBLEMS, SettingSummary, ranked
-from oprag.compare.analysis.wording import counted, difference_text, listed, named, value_text
 from oprag.compare.report.charts import usual_cost
 from oprag.compare.report.page import Part, Section, Table, Text
 from oprag.compare.results import Results

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
 from oprag._internal.text_table import safe
-from oprag.compare.analysis.settings import by_data
+from oprag.compare.analysis.settings import amount, by_data, counted, money_text, value_text
 from oprag.compare.analysis.summary import PROBLEMS
-from oprag.compare.analysis.wording import amount, counted, money_text, value_text
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.report import charts, questions, tables
 from oprag.compare.report.charts import length_figures, order_figures

@@ -15,12 +15,12 @@ from oprag._internal.masking import masked_error
 from oprag.compare.db.records import Reply, WorkCache
 from oprag.compare.db.values import named_error, prompt_key
 from oprag.compare.experiment_methods import method_function
+from oprag.compare.grid import Cell
 from oprag.compare.meter import Measurement, Meter
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.running.calls import Made, ModelCaller, PendingCall, Spending
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
 from oprag.compare.running.retrieval import Retrieval
-from oprag.compare.spec.grid import Cell
 from oprag.errors import (
     EmbeddingError,
     ExperimentError,

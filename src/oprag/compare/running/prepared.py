@@ -11,14 +11,14 @@ from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord
 from oprag.compare.db.values import document_key, key_of
+from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import PIPELINE, Pipeline, kind_of
+from oprag.compare.grid import Cell, Cells, axes
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.providers.identity import counter_of
 from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import Cell, Cells, axes
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import STEPS, Prompts
 

@@ -14,12 +14,12 @@ from oprag.compare.data.data_set import Question
 from oprag.compare.db.records import AnswerRecord, ContextRecord, WorkCache
 from oprag.compare.db.values import error_message, error_name, key_of, named_error
 from oprag.compare.experiment_methods import FoundChunk, kind_of
+from oprag.compare.grid import Cell
 from oprag.compare.metrics.functions import touching
 from oprag.compare.metrics.registry import COSINE, METRICS, Metric, ScoredAnswer
 from oprag.compare.running.engine import Outcome
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.retrieval import Retrieval, VectorSource
-from oprag.compare.spec.grid import Cell
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
 from oprag.methods.answer import Answer

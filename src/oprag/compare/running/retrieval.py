@@ -14,8 +14,8 @@ from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import Question, page_starts, whole_text
 from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord, WorkCache
 from oprag.compare.db.values import document_key, key_of
+from oprag.compare.grid import Cell
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.spec.grid import Cell
 from oprag.compare.stores import Store
 from oprag.context import Context, ContextInputs, assemble
 from oprag.embedding.cosine import as_vectors

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from oprag.compare.db.records import AnswerRecord, Done, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.values import named_error
+from oprag.compare.experiment import Experiment
 from oprag.compare.meter import usable_cores
 from oprag.compare.ray import on_ray
 from oprag.compare.running.calls import Spending
@@ -24,7 +25,6 @@ from oprag.compare.running.engine import Engine, Outcome
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.retrieval import Retrieval
-from oprag.compare.spec.experiment import Experiment
 from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 
 __all__ = ["ProgressCallback", "RunReport", "RunState", "run"]

@@ -6,9 +6,9 @@ import pytest
 
 from oprag._internal.tokens import approximate_tokens
 from oprag.compare.data.data_set import DataSet, Question
+from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import CONTROLS
-from oprag.compare.spec.experiment import Experiment
-from oprag.compare.spec.grid import axes
+from oprag.compare.grid import axes
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions
@@ -287,7 +287,7 @@ def test_several_grids_are_one_experiment():
 @pytest.mark.process
 def test_cells_stand_in_the_same_sequence_in_every_process():
     code = """
-from tests.compare.spec.test_grid import cells
+from tests.compare.test_grid import cells
 found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0], "method": ["refine", "stuff"]})
 print([list(cell.values().values()) for cell in found.cells])
 """

@@ -53,7 +53,7 @@ def test_a_wrong_token_counter_is_refused_before_anything_is_counted():
     ],
 )
 def test_data_must_be_data_sets(wrong, message):
-    from oprag.compare.spec.experiment import Experiment
+    from oprag.compare.experiment import Experiment
 
     with pytest.raises(ExperimentError, match=message):
         Experiment(name="a", data=wrong, grid={"k": 1})
@@ -118,7 +118,7 @@ def test_the_answers_to_a_sample_are_used_again(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("first", ["oprag.compare import DataSet", "oprag.compare.spec.experiment import Experiment"])
+@pytest.mark.parametrize("first", ["oprag.compare import DataSet", "oprag.compare.experiment import Experiment"])
 def test_the_record_is_complete_whatever_is_imported_first(first):
     code = f"from {first}; from oprag.compare import Experiment; print(Experiment.__pydantic_complete__)"
     assert run_python(code).strip() == "True"

@@ -23,7 +23,7 @@ from oprag.methods.registry import OUR_METHODS, check_needs, method_names
 from oprag.options import ContextOptions, check_count, check_names, plain_number
 
 if TYPE_CHECKING:
-    from oprag.compare.spec.experiment import Experiment
+    from oprag.compare.experiment import Experiment
 
 __all__ = [
     "AVERAGED",

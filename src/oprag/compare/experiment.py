@@ -14,14 +14,14 @@ from oprag._internal.masking import describe, listed
 from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
+from oprag.compare.data_only import check_data_only
 from oprag.compare.experiment_methods import Pipeline
+from oprag.compare.grid import Cells, Grid, as_grids, axes, cells_of
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.identity import LOCAL, counter_of, qualified_name
 from oprag.compare.providers.model import ModelSpec, with_name
-from oprag.compare.spec.data_only import check_data_only
-from oprag.compare.spec.grid import Cells, Grid, as_grids, axes, cells_of
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
@@ -92,7 +92,7 @@ class Experiment(StrictModel):
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or a list of several grids; see `oprag.compare.spec.grid`. It may only be missing if
+        grid: Values of each axis, or a list of several grids; see `oprag.compare.grid`. It may only be missing if
             there are own pipelines.
         methods: Own pipelines by name, each a `Pipeline`; they are compared with the cells of the grid, but not crossed
             with its axes.

@@ -8,10 +8,10 @@ import pytest
 
 from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
+from oprag.compare.experiment import Experiment, Limits, Price
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.spec.experiment import Experiment, Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
 from tests.cli import provider
 from tests.compare.folders import write_data, write_experiment

@@ -1,7 +1,7 @@
 import pytest
 
 from oprag.compare.experiment_methods import CONTROLS
-from oprag.compare.spec.grid import axes, check_axis, has_effect
+from oprag.compare.grid import axes, check_axis, has_effect
 from oprag.errors import OptionError
 from oprag.methods.registry import OUR_METHODS
 

@@ -1,3 +1,0 @@
-"""The validated specification of an experiment."""
-
-__all__: list[str] = []
