@@ -322,11 +322,9 @@ def test_the_numbers_are_those_of_json(tmp_path):
 
 def test_json_is_all_there_is_on_standard_output(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
-    process = started(path, "--json")
-    out, err = process.communicate(timeout=120)
-    data = json.loads(out)
-    assert process.returncode == 0
-    assert "combinations" in err
+    result = done(path, "--json")
+    data = json.loads(result.stdout)
+    assert "combinations" in result.stderr
     assert data["report"]["outcome"] == "complete"
     assert data["report"]["answered"] == data["report"]["total"] == 32
     assert data["report"]["spent"]["calls"] == data["plan"]["calls"] > 0

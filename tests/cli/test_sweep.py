@@ -32,8 +32,7 @@ def sweep(*arguments):
 
 
 def test_a_document_its_questions_and_a_model(folder):
-    write_ledgers(folder, questions=80)
-    command = [*LEDGERS, "--budgets", "20,60,150,300,900", "--model", MODEL]
+    command = [*LEDGERS, "--budgets", "20,150,300,900", "--orders", "source,rank", "--model", MODEL]
     result = sweep(*command)
     assert result.exit_code == 0, result.output
     assert re.search(r"^Which setting to deploy\? .*source", result.stdout, re.MULTILINE)

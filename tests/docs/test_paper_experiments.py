@@ -2,8 +2,10 @@
 
 import re
 import shutil
+from functools import cache
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from typer.testing import CliRunner
@@ -26,25 +28,34 @@ PROVIDERS = re.compile(r"(openai|google_genai):\S+")
 every_file = pytest.mark.parametrize("name", FILES)
 
 
-@pytest.fixture
-def given(name, tmp_path, monkeypatch):
+@cache
+def read(name):
     """A file as it is, with data where it says."""
+    folder = Path(mkdtemp())
     for path in FOLDER.glob("*.py"):
-        shutil.copy(path, tmp_path)
+        shutil.copy(path, folder)
     seeds = count()
 
-    def read(path, format_name, *, size, source, **options):
+    def read_official(path, format_name, *, size, source, **options):
         write_official(path, format_name, next(seeds), **options)
         return read_data(path, format_name, **options)
 
-    monkeypatch.setattr("oprag.compare.read_data", read)
-    return read_experiment(f"{tmp_path / FILES[name].name}:experiment")[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oprag.compare.read_data", read_official)
+        given = read_experiment(f"{folder / FILES[name].name}:experiment")[0]
+    shutil.rmtree(folder)
+    # Tokenizers must be fetched, so contexts are counted by another one.
+    return given, given.replace(count_tokens="words")
 
 
 @pytest.fixture
-def experiment(given):
-    """The same, but tokenizers must be fetched, so contexts are counted by another one."""
-    return given.replace(count_tokens="words")
+def given(name):
+    return read(name)[0]
+
+
+@pytest.fixture
+def experiment(name):
+    return read(name)[1]
 
 
 def offline(experiment, *, few=False):

@@ -33,8 +33,9 @@ VALUES = [
 BYTES = [b"\0", b"\n", b'"', b"=", b"[", b"]", b"{", b".", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xae", b"\x1b", b"'''"]
 
 
-def cases() -> int:
-    return int(os.environ.get("OPRAG_FUZZ_CASES", "50"))
+def cases(few: int = 50) -> int:
+    """Number of cases, by default few of them."""
+    return int(os.environ.get("OPRAG_FUZZ_CASES", few))
 
 
 def mutated(text: str, chance: random.Random, keys: Sequence[str], tables: Sequence[str]) -> bytes:

@@ -145,7 +145,7 @@ def test_mutated_results_files_are_read_or_refused(folder, tmp_path):
     results = tmp_path / "theirs.db"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused = 0
-    for seed in range(cases()):
+    for seed in range(cases(20)):
         chance = random.Random(seed)
         for leftover in tmp_path.iterdir():
             leftover.unlink()
@@ -163,4 +163,4 @@ def test_mutated_results_files_are_read_or_refused(folder, tmp_path):
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000, seed  # kilobytes
         refused += bool(errors)
     # Some are still results files, so that more than the first look at them is tried.
-    assert 0 < refused < cases()
+    assert 0 < refused < cases(20)

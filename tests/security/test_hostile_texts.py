@@ -37,11 +37,12 @@ def test_html_whose_tags_have_no_end(unit):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(b"\n", "more than 1,000,000 lines"), (b"{}\n", "line 1: question is missing"), (b"x\n", "line 1: invalid JSON")],
+    [(b"\n", "more than 100,000 lines"), (b"{}\n", "line 1: question is missing"), (b"x\n", "line 1: invalid JSON")],
 )
-def test_a_small_file_of_many_lines(tmp_path, line, message):
+def test_a_small_file_of_many_lines(tmp_path, monkeypatch, line, message):
+    monkeypatch.setenv("OPRAG_MAX_LINES", "100_000")
     path = tmp_path / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(line * 1_000_100, 1))
+    path.write_bytes(gzip.compress(line * 100_100, 1))
     with pytest.raises(OpragError, match=message):
         read_data(path, "oprag")
 

@@ -24,6 +24,7 @@ def profile(folder, counter):
     return path
 
 
+@pytest.mark.process
 def test_code_beside_a_tokenizer_is_not_run_even_if_somebody_would_say_yes(tmp_path):
     model = tmp_path / "model"
     model.mkdir()

@@ -28,7 +28,7 @@ def empty_store(embeddings):
 
 GRIDS = {
     "orders": {
-        "k": [3, 9],
+        "k": 5,
         "chunk_size": 32,
         "method": ANSWERED,
         "order": ["source", "rank", "edges", "random"],
@@ -50,8 +50,8 @@ GRIDS = {
         "chunk_size": 40,
         "chunk_overlap": [0, 8],
         "search": ["dense", "bm25", "hybrid"],
-        "method": ["stuff", "map_reduce", "refine"],
-        "similarity_threshold": ["none", 0.4],
+        "method": ["stuff", "map_reduce"],
+        "similarity_threshold": 0.4,
         "neighbors": [0, 1],
     },
     "stores": {"k": 5, "chunk_size": 32, "store": ["index", "mine"], "method": ANSWERED, "cite": [False, True]},
