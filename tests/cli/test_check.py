@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 import os
 
 import pytest
@@ -109,19 +108,6 @@ def test_keys_of_metadata(tmp_path):
     )
     result = run(path, "--source-key", "bok")
     assert "Warning: source_key='bok': no chunk has this metadata key" in result.stderr
-
-
-def test_a_file_without_chunks(tmp_path):
-    path = write(tmp_path / "docs.jsonl", [])
-    assert told(path, code=FINE) == "chunks: no chunks\n"
-    (found,) = json.loads(told(path, "--json", code=FINE))["checks"]
-    assert (found["ok"], found["chunks"], found["sources"]) == (True, 0, [])
-
-
-def test_numbers_that_only_python_writes(tmp_path):
-    path = write(tmp_path / "docs.jsonl", rows(score=math.nan))
-    assert "NaN" in path.read_text()
-    assert f" {len(PIECES)} chunks from " in told(path, code=PROBLEMS_FOUND)
 
 
 # What others may have put there.

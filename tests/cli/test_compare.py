@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -22,7 +21,7 @@ from typer.testing import CliRunner
 from oprag.cli.app import app
 from oprag.compare import Results
 from oprag.compare.meter import usable_cores
-from tests.compare.folders import argument, model, write_data, write_experiment
+from tests.compare.folders import argument, model, write_experiment
 from tests.compare.helpers import rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -137,16 +136,6 @@ def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
     assert calls_in(log)
 
 
-def test_answers_that_rouge_cannot_read_are_told_before_anything_is_spent(tmp_path):
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["token_f1", "rouge_l"]')
-    questions = tmp_path / "data" / "questions.jsonl"
-    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
-    questions.write_text("".join(f"{json.dumps(line | {'answers': ['船长']})}\n" for line in lines), encoding="utf-8")
-    plan = done(path, "--plan").stdout
-    assert "token_f1: 4 of 4 questions can be scored" in plan
-    assert "not scored (no question has gold answers with letters from a to z or digits): rouge_l" in plan
-
-
 def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
     path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [2, 4]', model())
     questions = tmp_path / "data" / "questions.jsonl"
@@ -193,51 +182,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     assert "Of 16 answers: 4 cut short, 4 empty. Answers that are cut short or empty are scored as they are." in page
 
 
-def test_one_of_many_answers_marks_nothing(tmp_path):
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 1', shortened(cut="in the book of cranes?"))
-    documents = write_data(tmp_path / "data", documents=3)
-    questions = documents / "questions.jsonl"
-    first, *others = questions.read_text(encoding="utf-8").splitlines()
-    first = json.dumps({**json.loads(first), "question": "How much does a crane lift in the book of cranes?"})
-    questions.write_text("\n".join([first, *others]), encoding="utf-8")
-    shown = done(path, "--all").stdout
-    assert re.search(r" short\n.* 1$", shown, re.MULTILINE)
-    assert "!" not in shown
-
-
-def test_empty_replies_are_no_finding_about_the_order(tmp_path):
-    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = 4', shortened(empty="?"))
-    shown = done(path, "--all").stdout
-    assert len(re.findall(r"^(?:source|rank) .* 4 !$", shown, re.MULTILINE)) == 2
-    assert "! marks settings with this problem in more than 10% of the answers" in shown
-    assert "Not listed: 1 pair with equal scores on every question." in shown
-
-
-def test_whole_replies_are_not_spoken_of(tmp_path):
-    result = done(write_experiment(tmp_path, ORDERS, model()))
-    for word in ("cut short", "empty", "!"):
-        assert word not in result.output
-    assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
-    page = (tmp_path / "harbour.html").read_text(encoding="utf-8")
-    assert "Notes on answers" not in page
-
-
 # Results
-
-
-def test_the_tables_of_the_report_fit_eighty_columns(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    path = write_experiment(tmp_path, ORDERS, model())
-    result = done(path, "--all")
-    lines = result.stdout.splitlines()
-    tables = [line for line in lines if re.match(r"(setting|source|rank|random)\b.* {2}", line)]
-    assert len(tables) >= 4 * 7  # scores, usage, and differences
-    assert max(map(len, tables)) <= 80
-    assert "── All differences" in lines
-    for metric in ("token_f1", "evidence_coverage", "inverted_pairs"):
-        assert metric in result.stdout
-    assert (tmp_path / "harbour.db").is_file()
-    assert f"Results: {tmp_path / 'harbour.db'}" in result.stderr
 
 
 def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
@@ -308,18 +253,6 @@ def test_a_metric_that_no_table_can_be_about_costs_nothing(tmp_path, metric, mes
     assert not log.exists()
 
 
-def test_the_numbers_are_those_of_json(tmp_path):
-    path = write_experiment(tmp_path, ORDERS, model())
-    shown = done(path, "--all").stdout
-    data = json.loads(done(path, "--json").stdout)
-    assert len(data["settings"]) == 6
-    for row in data["settings"]:
-        assert f"{row['scores']['evidence_coverage']['mean']:.3f}" in shown
-    for pair in data["differences"]:
-        if pair["metric"] == "token_f1" and pair["difference"]["differing"]:
-            assert f"{pair['difference']['mean']:+z.3f} [" in shown
-
-
 def test_json_is_all_there_is_on_standard_output(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
     result = done(path, "--json")
@@ -364,19 +297,6 @@ def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, wi
     assert len(rows) >= 6 * (4 if width == "40" else 2)
 
 
-def test_a_mean_over_other_questions_says_over_how_many(tmp_path):
-    failing = model(failing="comet")
-    path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = [1, 4]', failing, give_up_after=100)
-    shown = done(path, "--all", code=1).stdout
-    data = json.loads(done(path, "--json", code=1).stdout)
-    for row in data["settings"]:
-        assert row["scores"]["token_f1"]["n"] == row["answered"] < row["asked"] == 4
-        assert f"{row['answered']} of 4" in shown
-    assert "(n = 2)" in shown
-    whole = done(write_experiment(tmp_path / "whole", 'method = "stuff"\nk = [1, 4]', model()), "--all").stdout
-    assert "(n = " not in whole
-
-
 def test_the_plan_asks_nobody(tmp_path):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
@@ -388,15 +308,6 @@ def test_the_plan_asks_nobody(tmp_path):
     done(path)
     assert len(calls_in(log)) == planned["calls"]
     assert json.loads(done(path, "--plan", "--json").stdout)["calls"] == 0
-
-
-def test_a_second_run_asks_nothing_again(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    first, made = done(path, "--json").stdout, len(calls_in(log))
-    second = done(path, "--json").stdout
-    assert len(calls_in(log)) == made
-    assert json.loads(first)["settings"] == json.loads(second)["settings"]
 
 
 def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
@@ -426,18 +337,6 @@ def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(t
         assert re.search(r"^rank, k=3 +\d\.\d{3} \[", result.stdout, re.MULTILINE)
 
 
-def test_without_a_model(tmp_path):
-    result = done(write_experiment(tmp_path, NO_MODEL), "--results", tmp_path / "elsewhere.db")
-    assert "evidence" in result.stdout
-    assert "0 model calls" in result.stderr
-    assert (tmp_path / "elsewhere.db").is_file()
-
-
-def test_a_concurrency_in_place_of_the_files(tmp_path):
-    path = write_experiment(tmp_path, ORDERS, model(seconds=0.05), max_concurrency=1)
-    assert done(path, "--max-concurrency", 4).exit_code == 0
-
-
 def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
     path = write_experiment(tmp_path, NO_MODEL)
     text = path.read_text(encoding="utf-8")
@@ -450,16 +349,6 @@ def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
 
 
 # Money and limits
-
-
-def test_money_is_not_spent_without_a_word_where_nobody_can_be_asked(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
-    check_refusal(compare(path), "cost about", "--yes")
-    assert not log.exists()
-    done(path, "--yes")
-    assert calls_in(log)
-    done(path)  # nothing is left to pay for
 
 
 def test_models_without_a_price_need_no_question(tmp_path):
@@ -518,30 +407,6 @@ def test_failures_are_told_by_cause_and_tried_again_when_asked(tmp_path):
     assert data["report"]["answered"] == 32
 
 
-def test_a_higher_limit_is_named_only_where_a_limit_was_reached(tmp_path):
-    # The provider's own words are no limit of ours.
-    path = write_experiment(tmp_path, ORDERS, '[models.quick]\nuse = "tests.cli.test_compare:busy"', give_up_after=2)
-    result = done(path, code=1)
-    assert "the limit of 10 requests" in result.stderr
-    assert "are left; run the same command to continue" in result.stderr
-
-
-def busy():
-    """A model whose provider refuses every call."""
-
-    def reply(prompt):
-        raise ValueError("you have reached the limit of 10 requests a day")
-
-    return reply
-
-
-def test_a_dead_model_ends_the_run(tmp_path):
-    path = write_experiment(tmp_path, ORDERS, model(failing="a"), give_up_after=3)
-    result = done(path, code=1)
-    assert "Stopped: the last 3 calls failed, the last one with ValueError" in result.stderr
-    assert "are left; run the same command to continue" in result.stderr
-
-
 ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
@@ -556,56 +421,6 @@ ERRORS = {
 def test_errors_are_one_line(tmp_path, case):
     grid, options, words, code = ERRORS[case]
     check_refusal(compare(write_experiment(tmp_path, grid), *options), words, code=code)
-
-
-def test_a_missing_file_is_one_line(tmp_path):
-    check_refusal(compare(tmp_path / "none.toml"), "cannot read the experiment")
-    check_refusal(compare(""), "is a folder")
-    check_refusal(compare(write_experiment(tmp_path, NO_MODEL), "--results", ""), "results file", code=1)
-
-
-def test_a_model_that_cannot_be_made_is_one_line(tmp_path):
-    table = '[models.broken]\nuse = "tests.compare.answering:broken"'
-    check_refusal(
-        compare(write_experiment(tmp_path, ORDERS, table)), "harbour.py cannot be imported: there is no model"
-    )
-    table = model(no_such_setting=3)
-    check_refusal(compare(write_experiment(tmp_path, ORDERS, table)), "harbour.py", "no_such_setting")
-
-
-def test_a_damaged_results_file_is_one_line(tmp_path):
-    path = write_experiment(tmp_path, NO_MODEL)
-    done(path)
-    results = tmp_path / "harbour.db"
-    data = bytearray(results.read_bytes())
-    data[5000:9000] = b"x" * 4000
-    results.write_bytes(data)
-    check_refusal(compare(path), "harbour.db", "is corrupt", code=1)
-    results.write_text("no database", encoding="utf-8")
-    check_refusal(compare(path), "harbour.db", "is corrupt", code=1)
-
-
-@pytest.mark.process
-def test_a_full_disk_is_one_line_and_the_next_run_goes_on(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    # All but the calls is done.
-    done(path, "--limit-calls", 0, "--yes", code=1)
-    most = max(file.stat().st_size for file in tmp_path.glob("harbour.db*")) + 20_000
-
-    def limited():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-    process = started(path, preexec_fn=limited)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "Traceback" not in err
-    assert re.search(r"^Error: cannot write the results file ", err, re.MULTILINE)
-    kept = committed(tmp_path / "harbour.db")
-    before = len(calls_in(log))
-    done(path)
-    assert kept.isdisjoint(line.split()[-1] for line in calls_in(log)[before:])
 
 
 # Interruptions
@@ -642,21 +457,6 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     assert (data["settings"], data["differences"]) == undisturbed(tmp_path / "b")
 
 
-@pytest.mark.process
-def test_a_second_interrupt_leaves_at_once(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log), seconds=600), max_concurrency=2)
-    process = started(path)
-    wait_for_calls(log, 2)
-    process.send_signal(signal.SIGINT)
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    assert "run the same command to continue" in err
-
-
 # Measuring
 
 
@@ -687,11 +487,3 @@ def test_stored_answers_are_not_measured(tmp_path):
     assert told in " ".join(result.stderr.split())
     assert "CPU" not in result.stdout
     assert "have no measurement" not in done(path, "--measure", "--results", tmp_path / "new.db").stderr
-
-
-def test_what_failed_while_it_was_measured_is_told_and_tried_again(tmp_path):
-    pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(failing="bread rise"))
-    result = done(path, "--measure", code=1)
-    assert re.search(r"1 questions? in cells failed:\n  1 × ValueError: .*no answer about bread rise", result.stderr)
-    assert "failed" in done(path, "--measure", "--retry-failed", code=1).stderr

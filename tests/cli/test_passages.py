@@ -92,12 +92,6 @@ def test_an_unreadable_file_is_one_line_on_standard_error(tmp_path, content, mes
     assert "Traceback" not in result.output
 
 
-def test_a_folder_is_no_file(tmp_path):
-    result = run("ask", str(tmp_path), "question")
-    assert result.exit_code == 2
-    assert "cannot read" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -110,23 +104,6 @@ def test_options_that_only_an_answer_has_require_a_model(book, options, named):
     result = run("ask", str(book), "crane", *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"without --model only the passages are printed; set --model or remove {named}\n" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--max-candidates", "5", "max_candidates must be at least k"),
-        ("--count-tokens", "no.such:thing", "a token counter must be one of"),
-        ("--count-tokens", "math", "a token counter must be one of"),
-        ("--source-key", "a,,b", "source_key must be"),
-        ("--chunk-size", "0", "chunk_size must be"),
-        ("--chunk-overlap", "128", "chunk_overlap must be"),
-    ],
-)
-def test_a_wrong_option_is_refused_by_its_name(book, option, value, message):
-    result = run("ask", book, "crane", option, value)
-    assert result.exit_code == 2
-    assert message in result.stderr
 
 
 @a_bad_value_of_each_type

@@ -1,7 +1,6 @@
 """PDF files on the command line, read page by page."""
 
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 
@@ -45,12 +44,6 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
     assert set(pages) == {1, 2, 4}
 
 
-def test_headers_and_places_name_the_page(book):
-    arguments = (book, "How many tons are lifted?", "--search", "bm25", "--chunk-size", 12, "--k", 1)
-    assert re.match(r"\[page 4\]\n", json_of(*arguments, "--header", "[page {page}]")["text"])
-    assert "page 4, characters " in run("ask", *arguments).stdout
-
-
 def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
     output = run("ask", book, "crane").stdout
     assert "page 1, character 0, to page 4, character " in output
@@ -62,13 +55,6 @@ def test_citations_lead_to_a_page(book, monkeypatch):
     result = run("ask", book, "How many tons are lifted?", *options)
     assert result.exit_code == 0, result.output
     assert re.search(r"^\[1\] .*book\.pdf, page 4, characters \d+–\d+$", result.stdout, re.MULTILINE)
-
-
-def test_the_whole_text_has_blank_lines_between_pages(book, monkeypatch):
-    provider.install(monkeypatch)
-    result = run("ask", book, "crane?", "--method", "long_context", "--k", 1, "--model", "groq:cranes")
-    assert result.exit_code == 0, result.output
-    assert "\n\n".join(PAGES) in provider.ChatGroq.prompts[0]
 
 
 def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
@@ -115,18 +101,6 @@ def test_a_damaged_file_is_one_line(tmp_path, data):
     path = tmp_path / "damaged.pdf"
     path.write_bytes(data)
     check_unreadable(path)
-
-
-@pytest.mark.process
-def test_what_the_library_says_about_a_file_does_not_reach_the_terminal(tmp_path):
-    path = tmp_path / "odd.pdf"
-    # A wrong place of the table of objects: the library logs that, and reads on.
-    path.write_bytes(re.sub(rb"startxref\n\d+", b"startxref\n7", pdf(*PAGES)))
-    code = "from oprag.cli import main; main()"
-    command = [sys.executable, "-W", "always", "-c", code, "ask", str(path), "crane"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "nine cranes" in result.stdout
-    assert result.stderr == ""
 
 
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):

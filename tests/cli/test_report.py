@@ -77,10 +77,6 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     assert not list(folder.glob("*.html"))
 
 
-def test_a_command_without_a_file_is_no_command():
-    assert report().exit_code == 2
-
-
 def test_a_report_is_written_anew(folder):
     for _ in range(2):
         assert report(folder / "r.db", "-o", folder / "out.html").exit_code == 0

@@ -1,11 +1,10 @@
 """How files are split and searched on the command line: `--splitter`, `--search` and `--embeddings`."""
 
-import json
 import sys
 
 import pytest
 
-from oprag import DocumentIndex, LocalEmbedder, build_context, split_recursive
+from oprag import DocumentIndex, LocalEmbedder, build_context
 from oprag.compare.providers.embedder import embedder_of
 from tests.cli import commands, embeddings_provider, provider
 from tests.cli.commands import check_refusal
@@ -66,22 +65,6 @@ def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
     assert embeddings.questions == []
 
 
-def test_words_that_are_nowhere_find_nothing(book):
-    result = run(book, "quasar", "--search", "bm25")
-    assert result.exit_code == 0
-    assert "0 chunks in 0 passages" in result.stdout
-
-
-@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
-def test_an_answer_reads_what_the_search_found(book, search):
-    arguments = (book, QUESTION, "--k", 2, "--chunk-size", 30, "--search", search, "--json")
-    result = run(*arguments, *MODEL)
-    assert result.exit_code == 0, result.output
-    (context,) = json.loads(result.stdout)["contexts"]
-    expected = json.loads(run(*arguments).stdout)
-    assert [one["span"] for one in context["kept"]] == [one["span"] for one in expected["kept"]]
-
-
 def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, embeddings):
     options = ("--search", "bm25", "--embeddings", "cohere:words", "--chunk-size", 30, *MODEL)
     result = run(book, QUESTION, "--method", "map_rerank", "--rank-by", "cosine", *options)
@@ -104,43 +87,7 @@ def test_a_threshold_is_a_cosine_with_every_search(book, search):
     assert all(one["value"] < 0.35 for one in dropped)
 
 
-def test_neighbours_come_from_the_index(book):
-    alone = json_of(book, QUESTION, "--search", "bm25", "--chunk-size", 30)
-    data = json_of(book, QUESTION, "--search", "bm25", "--chunk-size", 30, "--neighbors", 1)
-    assert [passage["text"] in data["text"] for passage in alone["passages"]] == [True, True]
-    assert len(data["kept"]) == 6
-    assert len(data["passages"]) == 2
-
-
 # Splitters
-
-
-@pytest.mark.parametrize(
-    ("options", "how"),
-    [((), (1000, 100)), (("--chunk-size", 60), (60, 6)), (("--chunk-size", 60, "--chunk-overlap", 0), (60, 0))],
-)
-def test_recursive_chunks_are_those_of_the_splitter(book, options, how):
-    data = json_of(book, QUESTION, "--splitter", "recursive", *options)
-    spans = [(one["span"]["start"], one["span"]["end"]) for one in data["kept"]]
-    expected = split_recursive(TEXT, LocalEmbedder().tokenizer, *how)
-    assert spans == [(window.start, window.end) for window in expected]
-    assert data["text"] == TEXT
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--splitter", "recursive", "--chunk-size", 0), ["chunk_size must be"]),
-        (("--splitter", "recursive", "--chunk-overlap", 1000), ["chunk_overlap must be"]),
-    ],
-)
-def test_a_wrong_splitter_is_refused(book, options, words):
-    check_refusal(run(book, QUESTION, *options), *words)
-
-
-def test_a_missing_bm25_says_what_to_install(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, "bm25s", None)
-    check_refusal(run(book, QUESTION, "--search", "bm25"), "oprag[local]")
 
 
 # Embeddings

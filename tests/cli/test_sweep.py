@@ -1,7 +1,6 @@
 """`oprag sweep`, run as a user runs it."""
 
 import json
-import os
 import re
 
 import pytest
@@ -50,13 +49,6 @@ def test_a_document_its_questions_and_a_model(folder):
     assert again.stderr.endswith("Profile: oprag.toml\n")
     assert "0 model calls" in again.stderr
     assert again.stdout == result.stdout
-
-
-def test_all_prints_the_other_tables_too(folder):
-    result = sweep(*LEDGERS, "--budgets", "60,150", "--orders", "source,rank", "--model", MODEL, "--all")
-    assert result.exit_code == 0, result.output
-    assert "Mean usage per answer" in result.stdout
-    assert "Differences between settings, lowest p first" in result.stdout
 
 
 def test_without_a_model_the_contexts_are_scored(folder):
@@ -194,34 +186,6 @@ def test_what_would_come_to_nothing(folder, arguments, words):
     assert not (folder / "sweep.db").exists()
 
 
-@pytest.mark.parametrize(
-    ("profile", "words"),
-    [
-        ("", ["it is a folder; name a file in it"]),
-        ("nowhere/oprag.toml", ["the folder nowhere does not exist"]),
-        ("sweep.db", ["sweep.db is an input of this command"]),
-        ("./book.txt", ["book.txt is an input of this command"]),
-        ("asked.jsonl", ["asked.jsonl is an input of this command"]),
-        ("notes.toml", ["notes.toml already exists and is not a profile"]),
-        ("notes.txt", ["notes.txt already exists and is not a profile"]),
-        ("notes.bin", ["notes.bin already exists and is not a profile"]),
-        ("theirs.toml", ["theirs.toml already exists and is not a profile"]),
-        ("locked/oprag.toml", ["is not writable"]),
-    ],
-)
-def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
-    if profile.startswith("locked") and os.geteuid() == 0:
-        pytest.skip("nothing is locked for root")
-    (folder / "notes.toml").write_text("[data.book]\nformat = 1\n", encoding="utf-8")
-    (folder / "notes.txt").write_text("Remember the milk.", encoding="utf-8")
-    (folder / "notes.bin").write_bytes(b"\xff\xfe\x00")
-    (folder / "theirs.toml").write_text("format = 1\n[tool.mine]\na = 1\n", encoding="utf-8")
-    (folder / "locked").mkdir(mode=0o500)
-    kept = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    check_refusal(sweep(*LEDGERS, "--budgets", "60", "--write-profile", profile), *words)
-    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == kept
-
-
 def test_a_profile_and_an_empty_file_are_replaced(folder):
     write_profile(Profile(context={"k": 3}), "mine.toml")
     (folder / "empty.toml").touch()
@@ -229,13 +193,3 @@ def test_a_profile_and_an_empty_file_are_replaced(folder):
         result = sweep(*LEDGERS, "--budgets", "60", "--write-profile", name)
         assert result.stderr.endswith(f"Profile: {name}\n")
         assert read_profile(name).context["token_budget"] == 60
-
-
-def test_documents_of_a_folder_are_no_profile(folder):
-    write_data(folder / "data")
-    document = folder / "data" / "book0.md"
-    before = document.read_bytes()
-    check_refusal(
-        sweep("data", "--budgets", "20", "--write-profile", document), "is not a profile; refusing to overwrite"
-    )
-    assert document.read_bytes() == before

@@ -8,7 +8,6 @@ from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
 from tests.compare.made_up_stores import plain
-from tests.helpers import run_python
 
 
 @pytest.mark.parametrize(
@@ -65,13 +64,6 @@ def test_an_experiment_goes_to_another_process():
     assert pickle.loads(pickle.dumps(given)).grid_cells == given.grid_cells
 
 
-def test_nothing_is_written_for_an_experiment_that_cannot_be_run(tmp_path):
-    for wrong in (experiment(None), experiment(None, models={"m": ModelSpec("nobody:nothing")})):
-        with pytest.raises(ExperimentError):
-            run(wrong, tmp_path / "results.db")
-    assert not list(tmp_path.iterdir())
-
-
 def test_pages_without_text_and_questions_without_documents_are_no_obstacle(tmp_path):
     some = DataSet(
         name="set",
@@ -115,10 +107,3 @@ def test_the_answers_to_a_sample_are_used_again(tmp_path):
     report = run(whole, tmp_path / "r.db")
     assert (report.total, report.complete) == (9 * 2, True)
     assert 0 < asked_before < len(model.calls) == len({*model.calls})
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("first", ["oprag.compare import DataSet", "oprag.compare.experiment import Experiment"])
-def test_the_record_is_complete_whatever_is_imported_first(first):
-    code = f"from {first}; from oprag.compare import Experiment; print(Experiment.__pydantic_complete__)"
-    assert run_python(code).strip() == "True"

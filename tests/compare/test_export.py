@@ -84,13 +84,6 @@ def test_any_text_comes_back(tmp_path_factory, text):
     assert not found.lstrip().startswith(("=", "@"))
 
 
-def test_no_rows_are_a_table_without_rows(tmp_path):
-    write_csv(tmp_path / "t.csv", COLUMNS, [])
-    assert (tmp_path / "t.csv").read_text(encoding="utf-8") == ",".join(
-        COLUMNS
-    ) + "\n"  # read with line ends of any kind
-
-
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("old", encoding="utf-8")

@@ -267,11 +267,6 @@ def test_none_stands_for_no_value():
     assert {cell.context_options.separator for cell in cells({"k": 5, "separator": ["none", ""]}).cells} == {"none", ""}
 
 
-def test_equal_numbers_are_one_value():
-    found = cells({"data": "one", "k": 5, "similarity_threshold": [0.5, 0.50, 1, 1.0, 0, 0.0, -0.0]})
-    assert sorted(cell.context_options.similarity_threshold for cell in found.cells) == [0.0, 0.5, 1.0]
-
-
 def test_numbers_of_numpy_are_those_of_python():
     found = cells({"data": "one", "k": [np.int64(5), 5], "similarity_threshold": [np.float32(0.5), 0.5]})
     assert [(cell.context_options.k, cell.context_options.similarity_threshold) for cell in found.cells] == [(5, 0.5)]
@@ -292,19 +287,6 @@ found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0
 print([list(cell.values().values()) for cell in found.cells])
 """
     assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
-
-
-def test_the_grid_of_the_survey():
-    grid = {
-        "data": "one",
-        "k": 20,
-        "method": METHODS,
-        "store": ["index", "chroma"],
-        "embedder": ["local", "other"],
-        "similarity_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
-        "redundancy_threshold": [0.5, 0.6, 0.7, 0.8, 0.9],
-    }
-    assert len(cells(grid).cells) == 800
 
 
 def test_a_grid_of_millions_is_refused_at_once():

@@ -80,14 +80,6 @@ def test_none_has_its_place_at_an_end():
     assert list(line.get_xdata()) == [0, 1, 2]
 
 
-def test_none_has_its_place_where_curves_begin_elsewhere():
-    scores = {"a": 0.1, "b": 0.3}
-    cells = [made(scores, order="rank", similarity_threshold=0.5)]
-    cells += [made(scores, order="source", similarity_threshold=value) for value in (None, 0.5)]
-    figure = drawn(frame(*cells), "similarity_threshold")
-    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5"]
-
-
 def test_scores_against_costs_with_the_front():
     scores, costs = [0.1, 0.3, 0.2, 0.9, 0.05], [13, 23, 33, 53, 8]
     groups = ["source", "rank", "source", "rank", "none"]
@@ -95,14 +87,6 @@ def test_scores_against_costs_with_the_front():
     assert set(lines) == {*groups, "Pareto front"}
     assert list(lines["Pareto front"].get_xdata()) == [8, 13, 23, 53]
     assert list(lines["source"].get_ydata()) == [0.1, 0.2]
-
-
-def test_a_legend_stands_below_and_takes_no_room_from_the_curves():
-    scores = {"a": 0.1, "b": 0.3}
-    figure = drawn(frame(*(made(scores, k=k, variants=v, method="step_down") for k in (1, 2) for v in range(1, 9))))
-    assert figure.axes[0].get_legend() is None
-    assert len(figure.legends[0].get_texts()) == 8
-    assert figure.get_figheight() > drawn(frame(*curve(PEAK))).get_figheight()
 
 
 def hostile():
@@ -167,7 +151,3 @@ def test_the_front_is_what_no_other_point_beats(points):
     front = pareto_front(scores, costs)
     assert sorted(front) == [n for n, point in enumerate(points) if not any(beaten(point, one) for one in points)]
     assert [costs[place] for place in front] == sorted(costs[place] for place in front)
-
-
-def test_equal_points_are_all_on_the_front():
-    assert pareto_front([0.5, 0.5, 0.4], [10, 10, 10]) == [0, 1]

@@ -8,19 +8,15 @@ from dataclasses import replace
 from statistics import fmean, median, stdev
 from typing import Any
 
-import numpy as np
 import pytest
 
 from oprag.compare import Results, compare
-from oprag.compare.analysis.summary import COSTS, MEASURED
-from oprag.compare.export import answer_columns
-from oprag.compare.grid import axes
-from oprag.compare.metrics.registry import METRICS
-from oprag.compare.stats import paired_difference, summarise
+from oprag.compare.analysis.summary import MEASURED
+from oprag.compare.stats import paired_difference
 from oprag.errors import OptionError
-from tests.compare.analysis.matrices import frame, made, results_of
+from tests.compare.analysis.matrices import frame, made
 from tests.compare.folders import experiment_of, model, write_experiment
-from tests.compare.helpers import RecordingModel, experiment, keepers
+from tests.compare.helpers import experiment, keepers
 from tests.compare.stats.oracles import as_pair
 
 GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
@@ -81,23 +77,6 @@ def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     assert (control["inverted_pairs"], control["inverted_pairs_n"]) == (None, 0)
     assert source["tokens"] == source["input_tokens"] + source["output_tokens"]
     assert "seconds" not in ran.columns
-
-
-def test_no_two_columns_have_one_name():
-    measured = results_of(made({"a": 0.5}, seconds={"a": 0.1}))
-    taken = [name for name in answer_columns(measured, list(axes())) if name not in METRICS]
-    # Whatever the data call their fields.
-    about = {"a": dict.fromkeys([*taken, *METRICS, "own"], 1)}
-    named = results_of(made({"a": 0.5}, seconds={"a": 0.1}), about=about)
-    assert "own" in named.fields[0]
-    columns = answer_columns(named, list(axes()))
-    assert len({*columns}) == len(columns)
-    assert len({*taken, *METRICS}) == len(taken) + len(METRICS)
-    assert not {*axes(), *METRICS} & {*COSTS, "cells", "asked", "answered", "failed", "remaining"}
-
-
-def test_it_shows_itself(ran):
-    assert repr(ran) == "Results of 'harbour': 5 settings, 21 answers, 7 failed"
 
 
 def test_answers_are_those_of_the_file(ran):
@@ -164,14 +143,6 @@ def test_the_results_file_is_not_written_over(ran):
     assert ran.path.read_bytes() == before
 
 
-def test_answers_that_would_be_formulas_are_not(tmp_path):
-    formula = '=HYPERLINK("http://example.org","a")'
-    run = compare(experiment(RecordingModel(lambda text: formula)), tmp_path / "r.db")
-    run.to_csv(tmp_path / "a.csv", answers=True)
-    assert {row["answer"] for row in read_csv(tmp_path / "a.csv")} == {f"'{formula}"}
-    assert {row["answer"] for row in run.answers()} == {formula}
-
-
 def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
     assert ran.metrics == ("rouge_l", "token_f1", "inverted_pairs")
     assert ran.metric == "rouge_l"
@@ -198,14 +169,6 @@ def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
     for ask in (run.best, run.deployed, run.curves):
         with pytest.raises(OptionError, match="has scores"):
             ask()
-
-
-def test_one_cell_alone(tmp_path):
-    run = compare(experiment(None, grid={"method": "context_only", "k": 2, "chunk_size": 32}), tmp_path / "r.db")
-    assert len(run.rows) == 1
-    assert "nothing to compare it with" in run.best("evidence_coverage").describe()
-    (spot,) = run.curves("k", "evidence_coverage")
-    assert spot.sweet_spot is None
 
 
 def test_an_experiment_in_no_file_needs_a_path():
@@ -260,29 +223,6 @@ def test_money_is_a_cost_where_a_model_has_a_price():
     assert "money" not in frame(*cells).columns
 
 
-def test_intervals_are_drawn_when_they_are_looked_at(monkeypatch):
-    drawn: list[int] = []
-
-    def summarised(values: Any, *given: Any, **options: Any) -> Any:
-        drawn.append(len(values))
-        return summarise(values, *given, **options)
-
-    monkeypatch.setattr("oprag.compare.analysis.summary.summarise", summarised)
-    run = frame(*(made({"a": 0.1, "b": 0.5}, k=k) for k in (1, 2)))
-    assert (len(run.settings), run.metrics, run.axes) == (2, ("token_f1",), ("k",))
-    assert not drawn
-    assert column(run, "token_f1") == [0.3, 0.3]
-    assert len(drawn) == 2
-
-
-def test_contexts_without_a_model_are_no_answers_for_nothing():
-    def cell(method, score, context, tokens):
-        return made({"a": score}, method=method, k=context, context=context, tokens=tokens, written=0)
-
-    cells = [cell("context_only", 0.2, 100, 0), cell("stuff", 0.5, 400, 450)]
-    assert column(Results(results_of(*cells, metric="evidence_coverage"), "none.db"), "tokens") == [None, 450]
-
-
 def test_several_data_sets_are_not_mixed():
     both = frame(made({"a": 0.1, "b": 0.2}, data="one"), made({"c": 0.8, "d": 0.9}, data="two"))
     for ask in (both.best, both.deployed):
@@ -335,29 +275,3 @@ def test_what_was_measured_has_columns(tmp_path):
     with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))
     assert [float(one["peak_memory_mib"]) for one in written] == [one["peak_memory_mib"] for one in answers]
-
-
-def test_without_measurements_there_are_no_columns(tmp_path):
-    run = compare(write_experiment(tmp_path, 'method = "context_only"\nk = 2'), tmp_path / "r.db")
-    assert not {"measured", *MEASURED} & {*run.columns}
-    assert not {*MEASURED} & {*next(run.answers())}
-    assert run.settings[0].measurements == {}
-
-
-def test_a_frame_is_pivoted_by_pandas():
-    pytest.importorskip("pandas")
-    cells = [made({"a": score}, k=k, order=order) for k, order, score in ((1, "source", 0.1), (4, "rank", 0.5))]
-    table = frame(*cells).to_pandas().pivot_table("token_f1", "order", "k")
-    assert table.loc["rank", 4] == 0.5
-    assert table.isna().sum().sum() == 2
-
-
-def test_one_sample_of_scores_has_one_interval():
-    draw = np.random.default_rng(0)
-    # Against a baseline of zeros the difference is the score itself.
-    scores = {str(n): float(draw.random()) for n in range(40)}
-    zeros = dict.fromkeys(scores, 0.0)
-    run = frame(made(zeros, order="source"), made(scores, order="rank"))
-    summary = run.settings[1].scores["token_f1"]
-    (pair,) = run.differences()
-    assert (summary.low, summary.high) == (pair.difference.low, pair.difference.high)

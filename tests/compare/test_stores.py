@@ -70,13 +70,6 @@ def test_scores():
         np.testing.assert_allclose([score for _, score in found], exact[[row for row, _ in found]], atol=1e-5)
 
 
-def test_a_large_one_is_put_in_piece_by_piece():
-    vectors = vectors_of(2_345)
-    store = opened(made_up.plain, 2_345)
-    check_found(store.search(vectors[2_344], 30), vectors, vectors[2_344], 30)
-    store.close()
-
-
 def test_stores_are_closed_behind_their_blocks():
     made_up.closed.clear()
     store = opened(made_up.cleaned)
@@ -163,11 +156,3 @@ class TestRefusals:
 
 def test_the_names_that_need_no_function():
     assert STORE_NAMES == ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb", "pinecone")
-
-
-def test_nothing_heavy_is_imported():
-    code = (
-        "import sys; import oprag.compare.stores; "
-        "print([name for name in ('pydantic', 'langchain_core', 'chromadb') if name in sys.modules])"
-    )
-    assert run_python(code).strip() == "[]"

@@ -165,14 +165,6 @@ def test_a_long_document_is_sampled_all_over():
     assert k == candidates(long, 8_192)
 
 
-def test_short_documents_are_chunks_of_their_own():
-    assert candidates({str(number): "Nine cranes." for number in range(200)}, 300) == 150
-
-
-def test_pages_are_one_document():
-    assert candidates({"a": [PROSE, PROSE]}, 1) == 1
-
-
 def test_the_largest_budget_and_the_smallest_chunks_decide():
     assert candidates({"a": PROSE}, [100, 8_192], chunk_size=[32, 128]) == candidates(
         {"a": PROSE}, 8_192, chunk_size=32
@@ -182,22 +174,6 @@ def test_the_largest_budget_and_the_smallest_chunks_decide():
 def test_without_a_budget_every_chunk_is_a_candidate():
     pieces = [*pieces_of({"a": PROSE}, tokenizer_named("local").tokenizer, Split())]
     assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
-
-
-def test_other_options_may_limit_k():
-    limits = {"max_candidates": 10_000, "min_chunks": 3, "similarity_threshold": 0.1}
-    assert candidates({"a": PROSE}, [None, 1_024], **limits) > 3
-
-
-def test_budgets_are_filled_where_chunks_are_short(tmp_path):
-    # A token of the embedder is a digit here, which is no more than a quarter of one of the reader's.
-    rows = NUMBERS.splitlines()[:600]
-    start = len("\n".join(rows[:300])) + 1
-    evidence = (Evidence("table", start, start + len(rows[300])),)
-    question = Question(id="1", text="What is 30.5?", documents=("table",), evidence=evidence)
-    data = DataSet(name="set", documents={"table": "\n".join(rows)}, questions=[question])
-    (row,) = compare(sweep_experiment(data, grid={"token_budget": 4_096, "order": "rank"}), tmp_path / "sweep.db").rows
-    assert 0.95 * 4_096 < row["context_tokens"] <= 4_096
 
 
 # Its results

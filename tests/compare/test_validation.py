@@ -1,13 +1,12 @@
 """What pydantic finds wrong is told with its place, in our words, and without secrets."""
 
-import pickle
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
-from oprag.compare.experiment import Limits, Price
+from oprag.compare.experiment import Price
 from oprag.compare.validation import Amount, Count, Name, Natural, StrictModel, Text, validated
 from oprag.errors import ExperimentError, OptionError, PromptError
 from tests.helpers import run_python
@@ -103,17 +102,3 @@ def test_numbers_of_numpy_become_plain_and_whole_ones_stay_whole():
 def test_a_missing_pydantic_is_told_with_the_extra(use):
     code = f"import sys; sys.modules['pydantic'] = None; import oprag.compare; {use}"
     assert "pip install 'oprag[compare]'" in run_python(f"try:\n    {code}\nexcept ImportError as error: print(error)")
-
-
-def test_the_command_line_starts_without_pydantic():
-    code = "import sys, oprag.cli.app, oprag.compare, oprag.compare.metrics; print(*sys.modules)"
-    assert "pydantic" not in run_python(code).split()
-
-
-def test_records_are_frozen_can_be_compared_and_travel():
-    limits = Limits(calls=3)
-    assert limits == pickle.loads(pickle.dumps(limits)) == validated(Limits, {"calls": 3}, place="limits")
-    assert hash(limits) == hash(Limits(calls=3))
-    with pytest.raises(ValidationError):
-        limits.calls = 4  # type: ignore[misc]
-    assert validated(Limits, limits, place="limits") is limits

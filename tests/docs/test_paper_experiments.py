@@ -16,7 +16,6 @@ from oprag.compare import EmbedderSpec, Limits, ModelSpec, make_plan, read_data,
 from oprag.errors import ExperimentError
 from tests.compare.helpers import Words, reply_to, rows
 from tests.official_data import write_official
-from tests.paper_grids import CELLS, COMMON, FIGURES
 
 FOLDER = Path(__file__).parents[2] / "examples" / "experiments"
 PARTS = ("self_route_encoders",)
@@ -82,53 +81,10 @@ def _offline_values(axis, values, *, few):
     return values[:2] if few and isinstance(values[0], int | float) else values
 
 
-def cells_of(experiment, names):
-    return [tuple(cell.values()[name] for name in names) for cell in experiment.grid_cells.cells]
-
-
 def answers_of(name):
     """The answers, calls and tokens that the README names."""
     (row,) = re.findall(rf"^\| \[{name}\.py\]\({name}\.py\) \|.*$", README, re.MULTILINE)
     return row.split(" | ")[-3:]
-
-
-def docstring(name):
-    return FILES[name].read_text(encoding="utf-8").split('"""')[1]
-
-
-def test_every_file_is_covered():
-    assert set(FILES) == set(CELLS) == set(COMMON) == set(FIGURES)
-
-
-@every_file
-def test_its_cells_are_those_of_the_paper(name, experiment):
-    names, expected = CELLS[name]
-    found = cells_of(experiment, names)
-    assert set(found) == expected
-    # Nothing else varies.
-    assert len(found) == len(expected)
-    common = cells_of(experiment, tuple(COMMON[name]))
-    assert set(common) == {tuple(COMMON[name].values())}
-    assert experiment.grid_cells.repeated == 0
-
-
-def test_the_sum_behind_23625_is_that_of_the_file(tmp_path):
-    cells = CELLS["sakar_emekci"][1]
-    with_thresholds = [cell for cell in cells if cell[-1] is not None]
-    pairs = {cell[2:4] for cell in cells}
-    assert 23_625 * len(pairs) * 6 == 15 * 7 * len(with_thresholds)
-
-
-def test_context_lengths_are_those_of_the_figures():
-    assert [128 * k // 1024 for k in (128, 192, 256, 384)] == [16, 24, 32, 48]
-
-
-@every_file
-def test_it_names_its_figures_and_what_is_not_said(name):
-    words = set(re.findall(r"[\d.,/]*\dK?", docstring(name)))
-    assert set(FIGURES[name].split()) <= words
-    for part in ("Published", "Said by the paper", "Not said", "To do:"):
-        assert part in docstring(name)
 
 
 @every_file

@@ -241,30 +241,6 @@ def test_targets_and_files_that_a_page_names_exist(name):
     assert [path for path in paths if "NAME" not in path and not (ROOT / path).exists()] == []
 
 
-def test_the_files_and_names_of_the_recipes_exist():
-    recipes = text_of("CONTRIBUTING.md").partition("## Add a vector store")[2]
-    for file, name in {
-        "src/oprag/stores/adapter.py": "_ADAPTERS",
-        "tests/integration/stores/langchain_stores.py": "KINDS",
-        "tests/integration/stores/llama_index_stores.py": "KINDS",
-        "src/oprag/methods/registry.py": "_BUILT_IN",
-        "tests/core/methods/helpers.py": "METHODS",
-        "tests/adapters/contract/test_ways.py": "CALLS",
-        "src/oprag/compare/metrics/registry.py": "METRICS",
-    }.items():
-        assert re.search(rf"^{name}\b.* = ", text_of(file), re.MULTILINE)
-        assert Path(file).name in recipes
-        assert f"`{name}`" in recipes
-
-
-def test_hooks_run_the_tools_of_the_environment():
-    (repository,) = yaml.safe_load(text_of(".pre-commit-config.yaml"))["repos"]
-    assert repository["repo"] == "local"
-    for hook in repository["hooks"]:
-        assert hook["entry"].startswith(".venv/bin/")
-        assert hook["language"] == "system"
-
-
 def test_the_alias_for_llama_index_exports_the_postprocessor_and_takes_this_version():
     folder = ROOT / "packaging" / "llama-index-postprocessor-oprag"
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))

@@ -135,17 +135,6 @@ def test_what_was_measured(path):
     assert matrix.cores == (f"{usable_cores():g}",)
 
 
-def test_a_part_of_it_is_the_same(path):
-    matrix = Results.open(path).matrix
-    settings = [number for number, one in enumerate(matrix.settings) if one.values.get("k") == 2]
-    part = matrix.select(matrix.settings[number] for number in settings)
-    assert [one.values for one in part.settings] == [matrix.settings[number].values for number in settings]
-    for name in matrix.values:
-        assert np.array_equal(part.setting_values(name), matrix.setting_values(name)[settings], equal_nan=True)
-    rows = [cell for number in settings for cell in matrix.settings[number].rows]
-    assert (part.answers == matrix.answers[sorted(rows)]).all()
-
-
 scores = st.lists(
     st.dictionaries(st.sampled_from("abcdefgh"), st.none() | st.floats(-1, 1), min_size=1), min_size=1, max_size=8
 )
@@ -169,14 +158,6 @@ def test_the_sequence_of_seeds_does_not_break_a_tie():
     ]
     one, other = results_of(*cells).setting_values("token_f1")[:, 0]
     assert one == other
-
-
-def test_of_an_experiment_without_answers_there_is_nothing():
-    matrix = results_of(made({}), questions=["a"])
-    assert matrix.metrics == ()
-    assert matrix.values == {}
-    assert np.isnan(matrix.setting_values("token_f1")).all()
-    assert matrix.status.tolist() == [[NOT_TRIED]]
 
 
 def question(about=None, evidence=()):

@@ -5,12 +5,10 @@ import json
 import pytest
 
 from oprag.compare.analysis.summary import ANSWERED, NOT_TRIED
-from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.grid import axes
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError, ResultsFileError
 from tests.compare.folders import experiment_of, model, write_data, write_experiment
 
 
@@ -80,40 +78,3 @@ def test_a_question_that_is_there_twice_is_one(tmp_path):
     results = Results.open(tmp_path / "r.db").matrix
     assert len(results.clusters) == 7
     assert len(set(results.clusters.tolist())) == 4
-
-
-def test_failures_are_told_with_their_commonest_message(tmp_path):
-    path = write_experiment(
-        tmp_path, 'method = "stuff"\nk = [1, 2]\ntoken_budget = ["none", 3]', model(failing="bread")
-    )
-    assert not run(experiment_of(path), tmp_path / "r.db").complete
-    with ResultsReader(tmp_path / "r.db", "harbour") as reader:
-        first, second = reader.failures()
-    assert (first.error, first.count) == ("BudgetError", 8)
-    assert "token_budget" in first.message
-    assert (second.error, second.count) == ("ValueError", 2)
-    assert "no answer about bread and a second line" in second.message
-
-
-def test_an_experiment_is_named_where_there_are_several(ran):
-    text = (ran / "harbour.toml").read_text(encoding="utf-8")
-    (ran / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
-    run(experiment_of(ran / "other.toml"), ran / "r.db")
-    with pytest.raises(ExperimentError, match=r"r\.db has several experiments; specify one of: harbour, other"):
-        Results.open(ran / "r.db")
-    with pytest.raises(ExperimentError, match=r"has no experiment 'third'; specify one of: harbour, other"):
-        Results.open(ran / "r.db", "third")
-    first, second = (Results.open(ran / "r.db", name).matrix for name in ("harbour", "other"))
-    assert [cell.key for cell in first.cells] == [cell.key for cell in second.cells]
-
-
-def test_a_file_that_is_missing_is_not_made(tmp_path):
-    with pytest.raises(ResultsFileError, match="no such results file"):
-        Results.open(tmp_path / "none.db")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_another_file_is_refused(tmp_path):
-    (tmp_path / "r.db").write_text("no database at all, but long enough to look like one" * 40, encoding="utf-8")
-    with pytest.raises(ResultsFileError, match="is corrupt"):
-        Results.open(tmp_path / "r.db")

@@ -9,7 +9,7 @@ from oprag.compare.meter import Measurement
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import frame, made
-from tests.compare.folders import experiment_of, model, write_data, write_experiment
+from tests.compare.folders import experiment_of, model, write_experiment
 
 
 def test_the_numbers_of_a_row():
@@ -89,28 +89,6 @@ def test_intervals_are_drawn_from_clusters():
     assert (alone.units, together.units) == (20, 2)
     assert (together.low, together.high) == (0.0, 1.0)
     assert 0.2 < alone.low < alone.high < 0.8
-
-
-def test_a_real_run_from_its_path(tmp_path):
-    grid = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2, 3]\nk = 2'
-    run(experiment_of(write_experiment(tmp_path, grid, model())), tmp_path / "r.db")
-    table = Results.open(tmp_path / "r.db", "harbour").settings
-    shown = [(row.values["method"], row.values.get("order"), row.cells, row.asked) for row in table]
-    assert shown == [("stuff", "source", 1, 4), ("stuff", "random", 3, 12), ("closed_book", None, 1, 4)]
-    stuff, _, closed = table
-    assert stuff.scores["evidence_coverage"].n == 4
-    assert "evidence_coverage" not in closed.scores
-    assert stuff.per_answer["calls"] == closed.per_answer["calls"] == 1
-    assert stuff.per_answer["input_tokens"] > closed.per_answer["input_tokens"]
-    assert "context_tokens" not in closed.per_answer
-
-
-def test_documents_are_drawn_whole_in_a_real_run(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
-    write_data(tmp_path / "data", documents=12)
-    run(experiment_of(path), tmp_path / "r.db")
-    (row,) = Results.open(tmp_path / "r.db").settings
-    assert (row.scores["evidence_coverage"].n, row.scores["evidence_coverage"].units) == (48, 12)
 
 
 def test_metrics_stand_in_our_sequence(tmp_path):

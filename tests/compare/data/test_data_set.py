@@ -99,12 +99,6 @@ def test_a_sample_keeps_the_order_and_is_the_same_for_the_same_seed():
     assert data.sample(10).documents is data.documents
 
 
-@pytest.mark.parametrize("count", [None, 5, 6])
-def test_all_where_there_are_no_more(count):
-    data = numbered(5)
-    assert data.sample(count) is data
-
-
 @pytest.mark.parametrize(("count", "seed"), [(0, 0), (-1, 0), (1.5, 0), ("3", 0), (3, 0.5), (3, None)])
 def test_wrong_samples(count, seed):
     with pytest.raises(OptionError):
@@ -120,7 +114,3 @@ def test_labels_are_the_text_and_the_letter():
 def test_pages_are_one_text_with_blank_lines_between():
     assert whole_text("One.") == "One."
     assert whole_text(["One.", "", "Two."]) == "One.\n\n\n\nTwo."
-
-
-def test_long_texts_are_not_in_a_representation():
-    assert "Ada." not in repr(numbered(2))

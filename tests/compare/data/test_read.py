@@ -27,11 +27,6 @@ def test_the_names_of_the_formats():
     }
 
 
-def test_importing_loads_nothing_heavy():
-    code = "import sys, oprag.compare; oprag.compare.read_data; print(*sys.modules)"
-    assert not {"numpy", "pypdf", "typer"} & set(run_python(code).split())
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -316,28 +316,3 @@ def test_a_full_disk_loses_nothing_that_was_written(small_disk):
     assert report.complete
     # Calls that were on their way when the disk was full may have come in since.
     assert 0 < len(again.calls) <= rows(path, "SELECT count(*) FROM replies")[0][0] - len(kept)
-
-
-def test_a_file_that_must_not_grow_is_told(tmp_path):
-    """The same without a disk: SQLite refuses further pages."""
-    path = tmp_path / "results.db"
-    file = ResultsFile(path)
-    file.begin("small", {}, [], [], {})
-    with file._database.reading() as connection:
-        ((pages,),) = connection.execute("PRAGMA page_count").fetchall()
-        connection.execute(f"PRAGMA max_page_count = {pages + 4}")
-    kept = []
-
-    def write():
-        for number in range(10_000):
-            key = f"{number:032}"
-            file.put([reply(key=key, text="x" * 1_000)])
-            kept.append(key)
-
-    with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
-        write()
-    # The same again, and nothing about transactions that are left open.
-    with pytest.raises(ResultsFileError, match=r"cannot write the results file .*full"):
-        file.put([reply(key="f" * 32, text="x" * 10_000)])
-    assert kept
-    assert file.get(Reply, kept) == [reply(key=key, text="x" * 1_000) for key in kept]

@@ -24,7 +24,6 @@ from oprag.compare.report import tables
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError, OptionError, ResultsFileError
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import page_of
@@ -363,57 +362,3 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     answers = [one.text for one in page.section("overview").all("dd")]
     assert [one.partition(":")[0] for one in answers[:4]] == ["few", "many"] * 2
     assert len(page.section("overview").charts()) + len(page.section("length").charts()) == 2
-
-
-def test_a_metric_is_named(results, tmp_path):
-    page = page_of(write_report(results, tmp_path / "r.html", metric="evidence_coverage"))
-    assert "evidence_coverage against tokens" in page.section("cost").text
-
-
-@pytest.mark.parametrize("metric", ["exact", "inverted_pairs", "choice_accuracy"])
-def test_a_metric_that_cannot_be_is_refused(results, tmp_path, metric):
-    with pytest.raises(OptionError, match=metric):
-        write_report(results, tmp_path / "r.html", metric=metric)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_experiment_is_named_where_there_are_several(tmp_path):
-    for name in ("first", "second"):
-        ran(experiment(grid={"method": "context_only", "k": 2}, name=name), tmp_path / "r.db")
-    with pytest.raises(ExperimentError, match="several experiments; specify one of: first, second"):
-        write_report(tmp_path / "r.db", tmp_path / "r.html")
-    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html", experiment="second"))
-    assert page.root.all("h1")[0].text == "Results of second"
-
-
-def test_what_is_no_results_file_is_refused_and_nothing_is_written(tmp_path):
-    with pytest.raises(ResultsFileError, match="no such results file"):
-        write_report(tmp_path / "none.db", tmp_path / "r.html")
-    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
-        connection.execute("CREATE TABLE t (x)")
-    with pytest.raises(ResultsFileError, match="another SQLite database"):
-        write_report(tmp_path / "other.db", tmp_path / "r.html")
-    assert not (tmp_path / "r.html").exists()
-
-
-@pytest.mark.parametrize("output", ["missing/r.html", "."])
-def test_an_output_that_cannot_be_is_refused(results, tmp_path, output):
-    with pytest.raises(OptionError, match="folder"):
-        write_report(results, tmp_path / output)
-
-
-def test_the_results_file_is_not_changed(results, tmp_path):
-    before = results.read_bytes()
-    write_report(results, tmp_path / "r.html")
-    assert results.read_bytes() == before
-
-
-def test_no_column_is_lost_on_paper(page):
-    (style,) = page.root.all("style")
-    on_paper = re.search(r"@media print \{(.*)\}\s*@page \{ size: A4 landscape;", style.raw, re.DOTALL)
-    assert on_paper is not None
-    # Tables are as wide as the paper and no wider: cells may break, boxes that scroll on a screen hide nothing.
-    assert ".scroll { display: block; overflow: visible; max-width: none" in on_paper[1]
-    assert "table { width: 100%" in on_paper[1]
-    assert re.search(r"th, td, \.n \{[^}]*min-width: 0; white-space: normal", on_paper[1])
-    assert all(len(table.rows()[0]) <= 10 for table in page.root.all("table"))

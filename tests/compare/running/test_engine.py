@@ -4,7 +4,6 @@ import threading
 import pytest
 
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
 from oprag.errors import MissingExtraError
 from oprag.methods.model_calls import Completion, Usage
@@ -224,16 +223,6 @@ def test_equal_prompts_in_one_request_are_one_call(tmp_path):
     assert calls > len(model.calls)
 
 
-def test_a_model_of_ten_million_characters(tmp_path):
-    long = "x" * 10_000_000
-    path = tmp_path / "results.db"
-    data = keepers(documents=1, questions=2)
-    small = experiment(RecordingModel(lambda text: long), data=data, metrics=["inverted_pairs"])
-    assert run(small, path).complete
-    assert rows(path, "SELECT DISTINCT length(answer) FROM results") == [(10_000_000,)]
-    assert run(small, path).complete
-
-
 HALF = "half \ud83d of a pair"
 
 
@@ -256,32 +245,3 @@ def test_halves_of_characters_are_no_obstacle(tmp_path):
     again = RecordingModel()
     report = run(experiment(again, data=data, grid=grid), path)
     assert (report.complete, again.calls) == (True, [])
-
-
-def test_a_failure_in_halves_of_characters_is_recorded(tmp_path):
-    def fails(text):
-        raise ValueError(HALF)
-
-    report = run(experiment(fails), tmp_path / "r.db")
-    assert report.failed == {"ValueError": 6}
-
-
-def test_equal_questions_under_other_ids_are_answered_by_one_call(tmp_path):
-    from dataclasses import replace
-
-    data = keepers(documents=1, questions=1)
-    twins = [replace(data.questions[0], id=name) for name in ("a", "b'; DROP TABLE answers; --", "c\nd")]
-    model = RecordingModel()
-    report = run(experiment(model, data=replace(data, questions=twins)), tmp_path / "r.db")
-    assert (report.answered, len(model.calls)) == (3, 1)
-    assert rows(tmp_path / "r.db", "SELECT question_id FROM results ORDER BY 1") == [(one.id,) for one in twins]
-
-
-def test_a_model_is_told_apart_by_its_identity_alone(tmp_path):
-    path = tmp_path / "results.db"
-    first = RecordingModel()
-    run(experiment(None, models={"first": ModelSpec(first, "model")}), path)
-    second = RecordingModel()
-    report = run(experiment(None, models={"renamed": ModelSpec(second, "model")}), path)
-    assert report.complete
-    assert not second.calls

@@ -2,7 +2,6 @@
 
 import mmap
 import sqlite3
-import threading
 import time
 from contextlib import closing
 
@@ -12,8 +11,6 @@ from oprag.compare import Results, compare, run
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running import run as running
-from oprag.errors import MissingExtraError
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.helpers import WORDS
 
@@ -166,15 +163,6 @@ def test_what_embedding_the_documents_takes_is_not_measured(tmp_path):
     assert all(0.05 <= seconds < 2.0 for *_, seconds, _, _ in rows(tmp_path / "results.db", MEASURED))
 
 
-def test_an_index_that_cannot_be_made_is_a_failed_answer(tmp_path):
-    class Broken(Words):
-        def embed_documents(self, texts):
-            raise ConnectionRefusedError("nobody embeds")
-
-    report = run(slow(Broken()), tmp_path / "results.db", measure=True)
-    assert report.failed == {"ConnectionRefusedError": 12}
-
-
 def test_judges_are_not_measured(tmp_path):
     path = tmp_path / "results.db"
     judge = RecordingModel(lambda text: "GRADE: C", seconds=2.0)
@@ -185,16 +173,3 @@ def test_judges_are_not_measured(tmp_path):
     assert run(given, path, measure=True).complete
     assert rows(path, "SELECT scores FROM answers") == [('{"correct":1.0}',)]
     assert all(seconds < 2.0 for *_, seconds, _, _ in rows(path, MEASURED))
-
-
-def test_no_thread_is_left(tmp_path):
-    given = experiment(RecordingModel(), grid=REFINE)
-    run(given.replace(limits={"calls": 2}), tmp_path / "results.db", measure=True)
-    assert not any(thread.name == "oprag-memory" for thread in threading.enumerate())
-
-
-def test_measuring_needs_an_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
-        run(slow(), tmp_path / "results.db", measure=True)
-    assert not (tmp_path / "results.db").exists()

@@ -7,14 +7,11 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running import retrieval as retrieval_module
-from oprag.compare.running.engine import Outcome
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, VectorSource
 from oprag.compare.running.run import run
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
-from oprag.methods.answer import Answer
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
 
@@ -124,12 +121,6 @@ def test_what_the_keeper_knows_is_not_done_again():
         embedded.append((len(words.documents), len(words.questions)))
     assert embedded[0] == embedded[1]
     assert first.key == second.key != made(Split("tokens", 9)).key
-
-
-def test_nothing_to_search_is_nothing_found():
-    index = made(documents={"a": "", "b": []})
-    for store in ("index", "mine"):
-        assert not index.given("What?", IndexSearch("dense", store, 5), with_vectors=True).chunks
 
 
 def retrieval_of(small):
@@ -245,26 +236,6 @@ def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
     alive = sum(1 for one in gc.get_objects() if isinstance(one, Chunk))
     # 30 whole rankings, as they were found and as they were placed, would be 30,000.
     assert alive < 10_000
-
-
-def test_records_of_contexts_say_what_was_kept():
-    grid = {"k": 3, "chunk_size": 32, "max_candidates": 6, "similarity_threshold": 0.2, "method": "context_only"}
-    small = experiment(None, grid=grid, metrics=["inverted_pairs"])
-    prepared, retrieval = retrieval_of(small)
-    item = next(prepared.items())
-    (context,) = retrieval.contexts(item.cell, item.question, [item.question.text])
-    answer = Answer(question=item.question.text, text="", method="context_only", contexts=(context,), calls=())
-    (record,) = Recorder(prepared, retrieval, MemoryCache()).records([Outcome(item, answer)])
-    assert record.context is not None
-    assert [(row, rank) for row, rank, _ in record.context.kept] == [
-        (int(chunk.id or 0), chunk.rank) for chunk in context.kept
-    ]
-    assert all(isinstance(cosine, float) and cosine >= 0.2 for _, _, cosine in record.context.kept)
-    assert sum(record.context.dropped.values()) == len(context.dropped) == 3
-    assert record.context_chunks == 3
-    assert record.context_embedder_tokens == sum(
-        retrieval.index(item.cell, item.question.documents).pieces[row].tokens for row, _, _ in record.context.kept
-    )
 
 
 def test_an_embedder_that_is_not_asked_is_not_opened():

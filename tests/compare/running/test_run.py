@@ -282,33 +282,6 @@ def test_repeats_ask_again_and_share_among_themselves(tmp_path):
     assert len(set(orders.values())) == 3
 
 
-def test_the_file_is_one_that_any_tool_reads(tmp_path):
-    path = tmp_path / "results.db"
-    run(experiment(RecordingModel(), grid={"k": 4, "chunk_size": 32, "method": ["stuff", "closed_book"]}), path)
-    found = rows(
-        path,
-        'SELECT experiment, data, splitter, chunk_size, embedder, search, store, "order", k, method, model, '
-        "repeat, options, question_id, question, status, answer, calls, context_tokens, scores FROM results "
-        "WHERE question_id = '1-2' ORDER BY method",
-    )
-    asked = "Who is the keeper of the cedar number 1?"
-    assert [row[:16] for row in found] == [
-        (
-            *("small", "keepers", "tokens", 128, "", "dense", "index", "source", None, "closed_book", "m", 1),
-            *("{}", "1-2", asked, "answered"),
-        ),
-        (
-            *("small", "keepers", "tokens", 32, "words", "dense", "index", "source", 4, "stuff", "m", 1),
-            *("{}", "1-2", asked, "answered"),
-        ),
-    ]
-    assert found[0][18] is None
-    assert found[1][18] > 50
-    assert "evidence_coverage" in json.loads(found[1][19])
-    assert "evidence_coverage" not in json.loads(found[0][19])
-    assert rows(path, "SELECT outcome FROM runs") == [("complete",)]
-
-
 def test_a_run_needs_no_main_thread(tmp_path):
     reports = []
     thread = threading.Thread(target=lambda: reports.append(run(experiment(RecordingModel()), tmp_path / "r.db")))
@@ -413,13 +386,3 @@ def test_what_can_be_scored_is_what_is_scored(metric, tmp_path):
     assert run(small, path).complete
     scored = rows(path, "SELECT count(DISTINCT question) FROM answers WHERE scores <> '{}'")
     assert scored == [(plan.scorable[metric].questions,)]
-
-
-def test_answers_in_a_script_without_spaces_are_scored(tmp_path):
-    path = tmp_path / "results.db"
-    books = keepers()
-    chinese = tuple(replace(one, answers=("艾达布兰德",)) for one in books.questions)
-    model = RecordingModel(lambda _: "船长是艾达布兰德。")
-    run(experiment(model, data=replace(books, questions=chinese), metrics=["token_f1", "exact_match", "rouge_l"]), path)
-    ((scored,),) = rows(path, "SELECT DISTINCT scores FROM answers")
-    assert json.loads(scored) == {"exact_match": 0.0, "token_f1": pytest.approx(10 / 13)}

@@ -5,36 +5,13 @@ import numpy as np
 import pytest
 
 from oprag.compare.stats import (
-    draw_counts,
-    draw_signs,
     max_t_p_values,
     sign_flip_p_value,
     units_of,
-    weights,
 )
 from tests.compare.stats.oracles import holm
 
-SIZES = [(1, 100), (2, 100), (37, 1000), (500, 10_000)]
 """The last ones do not fit one block."""
-
-
-@pytest.mark.parametrize(("units", "resamples"), SIZES)
-def test_as_many_are_drawn_as_there_are(units, resamples):
-    rows = np.concatenate(list(weights(draw_counts, units, resamples)))
-    assert rows.shape == (resamples, units)
-    assert (rows.sum(axis=1) == units).all()
-    assert rows.min() >= 0
-    # Each unit is drawn once on average, with the variance of a binomial count.
-    assert rows.mean() == 1
-    assert rows.var() == pytest.approx(1 - 1 / units, abs=0.1)
-
-
-@pytest.mark.parametrize(("units", "resamples"), SIZES)
-def test_signs_are_tossed(units, resamples):
-    rows = np.concatenate(list(weights(draw_signs, units, resamples)))
-    assert rows.shape == (resamples, units)
-    assert set(np.unique(rows)) == {-1, 1}
-    assert abs(rows.mean()) < 4 / np.sqrt(rows.size)
 
 
 def by_hand(sums):
@@ -64,12 +41,6 @@ def test_one_comparison_alone_has_its_own_p_value():
     values = np.random.default_rng(1).normal(0.4, 1, size=(10, 1))
     alone = sign_flip_p_value(units_of(values[:, 0]))
     assert max_t_p_values(values).tolist() == pytest.approx([alone])
-
-
-def test_the_same_comparison_again_costs_nothing():
-    sums = np.random.default_rng(2).normal(0.4, 1, size=(30, 2))
-    again = np.column_stack([sums, sums, -sums])
-    assert max_t_p_values(again, 2_000).tolist() == pytest.approx([*max_t_p_values(sums, 2_000)] * 3)
 
 
 def test_the_correction_is_no_harder_than_holms():

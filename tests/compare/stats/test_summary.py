@@ -53,24 +53,6 @@ def test_the_interval_is_that_of_all_samples():
     assert (ours.low, ours.high) == pytest.approx(expected, abs=0.011)
 
 
-@pytest.mark.parametrize("clusters", [None, 40])
-def test_the_interval_holds_the_truth_as_often_as_it_says(clusters):
-    generator = np.random.default_rng(3)
-    held = 0
-    for _ in range(300):
-        if clusters is None:
-            summary, truth = summarise(skewed(generator, 80), resamples=1000), 0.25
-        else:
-            values = np.repeat(generator.normal(size=clusters), 5) + generator.normal(size=5 * clusters)
-            documents = np.repeat(np.arange(clusters), 5)
-            summary, truth = summarise(values, documents, resamples=1000), 0.0
-        assert summary.low is not None
-        assert summary.high is not None
-        held += summary.low <= truth <= summary.high
-    # Three standard errors of 300 draws are 0.038.
-    assert 0.91 <= held / 300 <= 0.985
-
-
 def test_questions_about_one_document_are_no_independent_ones():
     generator = np.random.default_rng(4)
     values = np.repeat(generator.normal(size=12), 20) + generator.normal(size=240)

@@ -1,14 +1,12 @@
 """Our own format, and what a hostile or careless file of it meets."""
 
-import os
-import sys
 from typing import Any
 
 import pytest
 
 from oprag.compare import read_data
 from oprag.compare.data.data_set import whole_text
-from oprag.errors import InputFileError, MissingExtraError
+from oprag.errors import InputFileError
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write, write_lines
 from tests.pdfs import pdf
 
@@ -76,15 +74,6 @@ def test_answers(tmp_path, fields, answers):
 @pytest.mark.parametrize("field", ["right_choice", "answer_index"])
 def test_the_right_choice_by_place_letter_or_text(tmp_path, right, field):
     assert read_one(tmp_path, choices=["one", "nine"], **{field: right}).right_choice == 1
-
-
-def test_a_letter_that_is_the_text_of_the_same_choice(tmp_path):
-    assert read_one(tmp_path, choices=["A", "B"], right_choice="B").right_choice == 1
-
-
-def test_twenty_six_choices_have_a_letter_each(tmp_path):
-    question = read_one(tmp_path, choices=[f"c{number}" for number in range(26)], right_choice="Z")
-    assert question.labels == ("c25", "Z")
 
 
 @pytest.mark.parametrize(
@@ -205,13 +194,6 @@ def test_a_file_is_one_document_however_it_is_named(tmp_path):
     assert data.documents == {"a/b.txt": HARBOUR}
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.md", "a", "a.unknown"])
-def test_files_are_text_whatever_their_ending(tmp_path, name):
-    write(tmp_path / name, "\ufeffOne.\r\nTwo.\r\n")
-    data = read_data(write_lines(tmp_path / "q.jsonl", {"question": "How many?", "path": name}))
-    assert data.documents == {name: "One.\r\nTwo.\r\n"}
-
-
 def test_compressed_files_are_found_by_both_names(tmp_path):
     compressed(write(tmp_path / "a.txt", HARBOUR))
     compressed(write(tmp_path / "b.pdf", pdf("A page.")))
@@ -267,13 +249,6 @@ def test_a_folder_that_is_reached_by_a_link_is_the_users_own_choice(tmp_path):
     write_lines(tmp_path / "real" / "questions.jsonl", {"question": "How many?", "path": "a.txt"})
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert read_data(tmp_path / "link").documents == {"a.txt": HARBOUR}
-
-
-def test_without_what_reads_pdf_files_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    write(tmp_path / "a.pdf", pdf("A page."))
-    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
-        read_data(write_lines(tmp_path / "q.jsonl", {"question": "Where?", "path": "a.pdf"}))
 
 
 # Documents in a file of their own
@@ -452,19 +427,3 @@ def test_documents_that_cannot_be_opened(tmp_path):
         read_data(path, documents=tmp_path / "missing")
     with pytest.raises(InputFileError, match=r"questions\.jsonl is missing in the folder"):
         read_data(tmp_path)
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root reads everything")
-def test_a_file_without_permission(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", row())
-    path.chmod(0)
-    with pytest.raises(InputFileError, match="Permission denied"):
-        read_data(path)
-
-
-def test_a_file_that_is_the_document_of_all_questions(tmp_path):
-    whole = write(tmp_path / "notes.txt", "Ada lit the lamp.")
-    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "evidence": [{"start": 0, "end": 3}]})
-    data = read_data(path, documents=whole)
-    assert data.documents == {"notes.txt": "Ada lit the lamp."}
-    assert [question.documents for question in data.questions] == [("notes.txt",)]
