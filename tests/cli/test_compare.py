@@ -265,16 +265,6 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert data["results"] == str(tmp_path / "harbour.db")
 
 
-def test_json_says_that_differences_were_not_computed(tmp_path, monkeypatch):
-    path = write_experiment(tmp_path, ORDERS, model())
-    known = compare(path, "--json")
-    assert len(json.loads(known.stdout)["differences"]) > 1
-    monkeypatch.setattr("oprag.cli.tables._MAX_DIFFERENCES", 1)
-    result = compare(path, "--json")
-    assert json.loads(result.stdout)["differences"] is None
-    assert "more than 1 pairs of settings differ in order alone; Results.differences() computes them." in result.stderr
-
-
 @pytest.mark.process
 def test_what_a_model_prints_is_no_part_of_it(tmp_path):
     path = write_experiment(tmp_path, ORDERS, '[models.m]\nuse = "tests.compare.answering:chatty"')

@@ -205,7 +205,6 @@ def _print_next_steps(report: RunReport, results: Results) -> None:
     """Print what failed, what is left to do, and how to continue."""
     with ResultsReader(results.path, results.experiment) as reader:
         messages = {failure.error: failure.message for failure in reader.failures()}
-        notes = reader.notes()
     if report.failed:
         print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
         for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
@@ -215,8 +214,8 @@ def _print_next_steps(report: RunReport, results: Results) -> None:
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
     ):
-        if notes[note]:
-            print_status(f"{notes[note]:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
+        if number := sum(setting.notes.get(note, 0) for setting in results.settings):
+            print_status(f"{number:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
     if report.outcome != "complete":
         left = f"{report.remaining:,} questions in cells are left"
         print_status(f"Stopped: {report.outcome}. {left}; run the same command to continue.", "yellow")

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 
 from oprag._internal.text_table import safe
 from oprag.cli.console import console, echo_json, print_status
-from oprag.compare.analysis.differences import SettingDifference, axis_pairs
+from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.db.reader import ResultsReader
 from oprag.compare.plan import Plan
@@ -22,7 +22,6 @@ from oprag.compare.running.run import RunReport
 
 __all__ = ["plan_as_json", "print_json", "print_tables"]
 
-_MAX_DIFFERENCES = 1_000  # for each metric
 _MAX_ROWS = 10  # of the table of settings
 _GAP = 2  # characters between two columns
 _NAME_WIDTH = 20  # characters of a name column before it is folded to make room for other columns
@@ -37,12 +36,6 @@ def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> No
     """Print everything about a run and its results as JSON, with the differences along an axis."""
     with ResultsReader(results.path, results.experiment) as reader:
         failures = reader.failures()
-    pairs = results.differences(axis) if len([*axis_pairs(results.matrix, axis)]) <= _MAX_DIFFERENCES else None
-    if pairs is None:
-        print_status(
-            f"Differences are omitted: more than {_MAX_DIFFERENCES:,} pairs of settings differ in {axis} alone; "
-            "Results.differences() computes them."
-        )
     echo_json(
         {
             "experiment": results.experiment,
@@ -51,7 +44,7 @@ def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> No
             "report": asdict(report),
             "cores": list(results.matrix.cores),
             "settings": [_setting_as_json(setting) for setting in results.settings],
-            "differences": None if pairs is None else [_difference_as_json(pair) for pair in pairs],
+            "differences": [_difference_as_json(pair) for pair in results.differences(axis)],
             "failures": [failure._asdict() for failure in failures],
         }
     )

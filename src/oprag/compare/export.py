@@ -18,7 +18,7 @@ from oprag._internal.files.writing import FileKind, replacing_target
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.records import AnswerRecord
 from oprag.compare.grid import AVERAGED, axes
 
 __all__ = ["CSV", "answer_columns", "answer_rows", "axis_columns", "setting_rows", "write_csv"]
@@ -90,39 +90,33 @@ def answer_columns(matrix: ResultMatrix, names: Sequence[str]) -> list[str]:
     return [*names, *_averaged(matrix), *_QUESTION, *matrix.field_names, *stored, *scores]
 
 
-def answer_rows(matrix: ResultMatrix, path: str | os.PathLike[str], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """One row per answer or failure, cell by cell in grid order; the file stays open until the last row.
-
-    Raises:
-        ResultsFileError: The file is missing, corrupt, or not a results file.
-    """
+def answer_rows(matrix: ResultMatrix, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """One row per answer or failure, cell by cell in grid order."""
     columns = answer_columns(matrix, names)
     effective = {row: setting.values for setting in matrix.settings for row in setting.rows}
-    column_of = {question.key: column for column, question in enumerate(matrix.questions)}
-    with ResultsReader(path, matrix.experiment) as reader:
-        for row, cell in enumerate(matrix.cells):
-            answers = [one for one in reader.answers([cell.key]) if one.question in column_of]
-            for answer in sorted(answers, key=lambda one: column_of[one.question]):
-                column = column_of[answer.question]
-                question = matrix.questions[column]
-                known = {
-                    **{name: getattr(answer, name) for name in (*_STORED, *_CONTEXT)},
-                    "question_id": question.name,
-                    "question": question.question,
-                    "gold_answers": question.answers,
-                    "documents": question.documents,
-                    "status": "failed" if answer.failed else "answered",
-                    "answer": answer.text,
-                    "notes": [*answer.notes],
-                    "tokens": answer.input_tokens + answer.output_tokens,
-                    **matrix.fields[column],
-                    **{name: effective[row].get(name) for name in names},
-                    **{name: _averaged_value(cell.values, name) for name in AVERAGED},
-                }
-                for name in (*matrix.metrics, *MEASURED):
-                    if name in matrix.values and not np.isnan(value := matrix.values[name][row, column]):
-                        known[name] = float(value)
-                yield {name: known.get(name) for name in columns}
+    for row, cell in enumerate(matrix.cells):
+        for column, question in enumerate(matrix.questions):
+            answer: AnswerRecord | None = matrix.answers[row, column]
+            if answer is None:
+                continue
+            known = {
+                **{name: getattr(answer, name) for name in (*_STORED, *_CONTEXT)},
+                "question_id": question.name,
+                "question": question.question,
+                "gold_answers": question.answers,
+                "documents": question.documents,
+                "status": "failed" if answer.failed else "answered",
+                "answer": answer.text,
+                "notes": [*answer.notes],
+                "tokens": answer.input_tokens + answer.output_tokens,
+                **matrix.fields[column],
+                **{name: effective[row].get(name) for name in names},
+                **{name: _averaged_value(cell.values, name) for name in AVERAGED},
+            }
+            for name in (*matrix.metrics, *MEASURED):
+                if name in matrix.values and not np.isnan(value := matrix.values[name][row, column]):
+                    known[name] = float(value)
+            yield {name: known.get(name) for name in columns}
 
 
 def _averaged(matrix: ResultMatrix) -> list[str]:
@@ -141,14 +135,6 @@ def write_csv(path: str | os.PathLike[str], columns: Sequence[str], rows: Iterab
 
     Lists are written as JSON, None as an empty cell. Strings that a spreadsheet would evaluate as a formula (they start
     with =, +, - or @, also after whitespace, a tab or a line break) are prefixed with an apostrophe.
-
-    Args:
-        path: The path of the file.
-        columns: The column names.
-        rows: The rows.
-
-    Raises:
-        OptionError: The file cannot be written.
     """
     with replacing_target(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)

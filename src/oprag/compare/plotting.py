@@ -33,16 +33,7 @@ _LOG_SCALE_RATIO = 8
 
 
 def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Figure:
-    """Plot a line for each curve, with a star at the sweet spot, and error bars if there are at most four curves.
-
-    Args:
-        curves: The curves.
-        names: The name of each curve.
-        x: The axis that the curves vary, or "context_tokens".
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Plot a named line for each curve over the axis `x`, with error bars if there are at most four curves."""
     figure, axes = _figure()
     in_tokens = x == "context_tokens"
     points = [point for curve in curves for point in curve.points]
@@ -79,18 +70,7 @@ def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Fig
 def plot_pareto(
     scores: Sequence[float], costs: Sequence[float], groups: Sequence[str], *, metric: str, cost: str
 ) -> Figure:
-    """Plot a marker for each setting, and the Pareto front as a step line.
-
-    Args:
-        scores: The score of each setting.
-        costs: The cost of each setting.
-        groups: The group of each setting; each group has a color and a marker.
-        metric: The name of the metric.
-        cost: The name of the cost.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Plot a marker for each setting, colored by group, and the Pareto front as a step line."""
     figure, axes = _figure()
     for group, marker in zip(dict.fromkeys(groups), cycle(_MARKERS), strict=False):
         members = [place for place, name in enumerate(groups) if name == group]
@@ -137,15 +117,7 @@ def pareto_front(scores: Sequence[float], costs: Sequence[float]) -> list[int]:
 
 
 def plot_differences(rows: Sequence[tuple[str, Difference]], *, label: str) -> Figure:
-    """Plot an interval for each difference, with its name and figures above it; filled if it is significant.
-
-    Args:
-        rows: The name of each difference, and the difference.
-        label: What is subtracted from what.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Plot an interval for each named difference, filled if it is significant; `label` says what is subtracted."""
     figure, axes = _figure((2 * len(rows) + 4) * _LINE_INCHES)
     axes.axvline(0, color="0.4", linewidth=1)
     for row, (name, one) in enumerate(rows):

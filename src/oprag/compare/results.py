@@ -331,15 +331,12 @@ class Results:
         return verdicts(self.matrix, self.ranking_metric(metric), self.ranking_metrics)
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """A row for each answer and each failure, read from the file one cell at a time.
+        """A row for each answer and each failure, one cell at a time.
 
         A row contains the axes of the table (plus the seed and the repeat, if they vary), the question with its gold
         answers and documents, the answer or its error, and its tokens, scores and measurements.
-
-        Raises:
-            ResultsFileError: The file is missing or corrupt.
         """
-        return answer_rows(self.matrix, self.path, self.axis_columns)
+        return answer_rows(self.matrix, self.axis_columns)
 
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
         """A pandas data frame with a row for each setting.
@@ -351,7 +348,6 @@ class Results:
 
         Raises:
             MissingExtraError: pandas is not installed.
-            ResultsFileError: The results file is missing or corrupt.
         """
         try:
             import pandas as pd
@@ -372,7 +368,6 @@ class Results:
 
         Raises:
             OptionError: The file cannot be written.
-            ResultsFileError: The results file is missing or corrupt.
         """
         columns, rows = self._exported(answers=answers)
         write_csv(check_target(path, self.path, kind=CSV), columns, rows)

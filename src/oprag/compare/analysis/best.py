@@ -114,11 +114,7 @@ class Curve(Best):
 
 
 def best_of(settings: Sequence[SettingSummary], metric: str) -> Best:
-    """The setting with the highest score, compared with every other one, question by question.
-
-    Raises:
-        OptionError: The metric has no scores.
-    """
+    """The setting with the highest score, compared with every other one, question by question."""
     scored = [setting for setting in settings if metric in setting.scores]
     if not scored:
         raise OptionError(f"no setting has scores for {metric!r}", metric)

@@ -175,9 +175,6 @@ def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[Set
 
     Questions are the same if their text, gold answers, evidence and documents are. p-values are corrected for all
     settings.
-
-    Raises:
-        ExperimentError: The results have no setting or no scored question in common.
     """
     columns = {question.key: column for column, question in enumerate(old.questions)}
     values = {content(one.values): one for one in old.settings}
@@ -240,9 +237,6 @@ def slices_of(
     """Effects of an axis on the questions with each value of a field, corrected for all of them.
 
     Empty if the field has a single value, or more than eight.
-
-    Raises:
-        OptionError: No question has the field.
     """
     check_names([field], matrix.field_names, what="field of the questions")
     known = [

@@ -139,11 +139,7 @@ class ResultMatrix:
 
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
-    """Read the scores and costs of the reader's experiment.
-
-    Raises:
-        ResultsFileError: The file is corrupt.
-    """
+    """Read the scores and costs of the reader's experiment."""
     grid = grid_values(reader.described)
     on_axes = [{name: hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
     placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]

@@ -51,11 +51,6 @@ def verdicts(matrix: ResultMatrix, metric: str, metrics: Sequence[str] = ()) -> 
     """The setting to deploy, the effect of each axis that was varied, and own pipelines.
 
     A difference is claimed only if it is significant (`Difference.significant`). Each data set has its own verdicts.
-
-    Args:
-        matrix: The results.
-        metric: The metric that decides.
-        metrics: All metrics for which higher is better; those that disagree on order are named beside it.
     """
     sets = by_data([one for one in matrix.settings if metric in one.scores])
     found = [

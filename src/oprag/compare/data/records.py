@@ -74,13 +74,7 @@ def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -
 
 
 def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
-    """Yield the objects of a file with a JSON object, a JSON list of objects, or one JSON object per line.
-
-    Args:
-        builder: Records the files that are read, and the problems in them.
-        path: The file.
-        with_nan: Whether to accept NaN and Infinity, which Python writes but JSON does not allow.
-    """
+    """Yield the objects of a file with a JSON object, a JSON list of objects, or one JSON object per line."""
     if not without_gz(path.name).lower().endswith(".json"):
         yield from json_lines(builder, path, with_nan=with_nan)
         return

@@ -82,9 +82,9 @@ class ResultsReader:
         """Questions, in the order of the experiment."""
         return self._of_keys(QuestionRecord, self._experiment.questions)
 
-    def answers(self, cells: Iterable[str] | None = None) -> Iterator[AnswerRecord]:
-        """Yield answers and failures in the cells with these keys; by default in all cells."""
-        return self._of_answers(AnswerRecord, columns_of(AnswerRecord), cells)
+    def answers(self) -> Iterator[AnswerRecord]:
+        """Yield answers and failures, by cell and question."""
+        return self._of_answers(AnswerRecord, columns_of(AnswerRecord))
 
     def replies(self, keys: Collection[str]) -> list[Reply]:
         """The replies with these keys."""
@@ -112,11 +112,6 @@ class ResultsReader:
         failures = [Failure(error, max(sorted(of), key=of.__getitem__), of.total()) for error, of in found.items()]
         return sorted(failures, key=lambda one: (-one.count, one.error))
 
-    def notes(self) -> Counter[str]:
-        """Number of answers with each note."""
-        rows = self._of_answers(tuple[str | None, Json[Sequence[Masked]]], "error, notes")
-        return Counter(note for error, notes in rows if error is None for note in {*notes})
-
     def spent(self) -> Spent:
         """Calls, tokens and money spent on models in all runs of the experiment."""
         return reduce(Spent.plus, self.spending().values(), Spent())
@@ -140,10 +135,9 @@ class ResultsReader:
             raise ExperimentError(f"{self.path} has {what}{'; ' + known if records else ''}", name)
         return found[0]  # type: ignore[no-any-return]
 
-    def _of_answers(self, kind: Any, columns: str, cells: Iterable[str] | None = None) -> Iterator[Any]:
-        """Yield columns of the answers in these cells, checked as values of a type."""
-        keys = {cell.key for cell in self.cells}
-        chosen = [keys if cells is None else keys.intersection(cells), {question.key for question in self.questions}]
+    def _of_answers(self, kind: Any, columns: str) -> Iterator[Any]:
+        """Yield columns of the answers, checked as values of a type."""
+        chosen = [self._experiment.cells, self._experiment.questions]
         query = f"SELECT {columns} FROM answers WHERE cell IN {_OF_KEYS} AND question IN {_OF_KEYS}"
         return self._read(kind, f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
 

@@ -207,10 +207,6 @@ def usual_metric(questions: Collection[Any], *, answered: bool) -> str:
 
     `choice_accuracy` if all questions have choices or none has a gold answer, else `token_f1`; without a model it is
     `evidence_coverage`.
-
-    Args:
-        questions: The questions, with `answers` and `choices`.
-        answered: Whether a model answers them.
     """
     if not answered:
         return "evidence_coverage"
@@ -290,11 +286,7 @@ def metric_name(given: Any) -> str:
 
 
 def check_metric_names(given: Sequence[Any], judges: Collection[str] = (), taken: Collection[str] = ()) -> None:
-    """Reject unknown metrics, and names that clash with other metrics, judges or columns.
-
-    Raises:
-        ExperimentError: A name is unknown, reserved or used twice, or a function is async or has no name.
-    """
+    """Reject unknown metrics, and names that clash with other metrics, judges or columns."""
     for name in judges:
         if name not in given:
             raise ExperimentError(f"the judge {describe(name)} is not among the metrics; add it to `metrics`", name)

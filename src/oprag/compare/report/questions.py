@@ -44,7 +44,7 @@ def section(results: Results, metric: str | None) -> Section | None:
     if not found:
         return None
     with ResultsReader(results.path, results.experiment) as reader:
-        sides = _Sides(results, metric, reader, [setting for pair in pairs.values() for setting in pair])
+        sides = _Sides(results, metric, reader)
         shown_first = [place for _, place in sorted(found)[:_MAX_QUESTIONS]]
         questions = [sides.question(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
     parts = [
@@ -86,15 +86,10 @@ def _size(metric: str | None, pair: Sequence[SettingSummary], place: int) -> flo
 class _Sides:
     """Questions with the answers of two settings; of several seeds, the first."""
 
-    def __init__(
-        self, results: Results, metric: str | None, reader: ResultsReader, settings: Sequence[SettingSummary]
-    ) -> None:
+    def __init__(self, results: Results, metric: str | None, reader: ResultsReader) -> None:
         self._results = results
         self._metric = metric
         self._reader = reader
-        self._cells = {one.number: results.matrix.cells[one.rows[0]].key for one in settings}
-        answers = reader.answers(self._cells.values())
-        self._answers = {(one.cell, one.question): one for one in answers}
 
     def question(self, place: int, pair: Sequence[SettingSummary]) -> dict[str, Any]:
         """The values of the template of a question."""
@@ -102,7 +97,7 @@ class _Sides:
         sides = [
             self._side(setting, question, answer, place)
             for setting in pair
-            if (answer := self._answers.get((self._cells[setting.number], question.key))) is not None
+            if (answer := self._results.matrix.answers[setting.rows[0], place]) is not None
         ]
         name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
         text = shortened(question.question, _MAX_TEXT)
