@@ -421,10 +421,8 @@ def undisturbed(folder):
     return data["settings"], data["differences"]
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.process)],
-)
+@pytest.mark.process
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, number, code):
     log = tmp_path / "log"
     path = write_experiment(tmp_path / "a", ORDERS, model(log=str(log), seconds=0.15), max_concurrency=2)

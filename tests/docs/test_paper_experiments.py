@@ -172,7 +172,7 @@ def test_the_readme_has_it_with_the_sums_of_its_grid(name, experiment):
         assert tokens.startswith(f"{round(read / 1e6):,} million")
 
 
-@pytest.mark.parametrize("name", ["op_rag_table_1", "self_route"])
+@pytest.mark.parametrize("name", ["op_rag_table_1"])
 def test_what_is_routed_on_asks_what_long_context_asks(experiment):
     small = offline(experiment)
     grids = {

@@ -60,14 +60,24 @@ def chunks(name, field, count):
         yield Chunk(f"text {number}", number, metadata={"source": "a", "page": number, **about}, id=label)
 
 
-each_name = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-each_field = pytest.mark.parametrize("field", ["source", "page", "key", "id"])
-each_count = pytest.mark.parametrize("count", [FEW, MANY])
+CASES = [
+    ("letters", "source", FEW),
+    ("letters", "id", MANY),
+    ("data", "page", MANY),
+    ("data", "key", FEW),
+    ("words", "key", MANY),
+    ("path", "source", MANY),
+    ("address", "source", FEW),
+    ("address", "page", MANY),
+]
+each_case = pytest.mark.parametrize(
+    ("name", "field", "count"),
+    [(NAMES[name], *how) for name, *how in CASES],
+    ids=[f"{one[0]}-{one[1]}" for one in CASES],
+)
 
 
-@each_name
-@each_field
-@each_count
+@each_case
 def test_reports_of_a_context_and_an_answer(name, field, count):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -86,17 +96,14 @@ def test_reports_of_a_context_and_an_answer(name, field, count):
     check(MethodAnswers(name, (answer,))._repr_html_(), 10_000)
 
 
-@each_name
-@each_field
-def test_errors(name, field):
+@each_case
+def test_errors(name, field, count):
     with pytest.raises(MissingPositionError) as caught:
         build_context(chunks(name, field, FEW), position_key="number", on_missing_position="error")
     check(str(caught.value), 2_000)
 
 
-@each_name
-@each_field
-@each_count
+@each_case
 def test_checks_of_positions(name, field, count):
     given = [*chunks(name, field, count)]
     documents = [Document(one.text, id=one.id, metadata=dict(one.metadata)) for one in given]
@@ -107,9 +114,8 @@ def test_checks_of_positions(name, field, count):
         check(repr(found.sources), 500 * count)
 
 
-@each_name
-@each_field
-def test_what_a_model_reads(name, field):
+@each_case
+def test_what_a_model_reads(name, field, count):
     shown = WorkingContext().add(chunks(name, field, FEW)).text
     check(shown, 500 * FEW)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
@@ -124,9 +130,8 @@ def test_what_a_model_reads(name, field):
     check(read.invoke({"source": f"not {source}", "start": 1, "end": 1}), 2_000)
 
 
-@each_name
-@each_field
-def test_reports_of_what_was_written(name, field):
+@each_case
+def test_reports_of_what_was_written(name, field, count):
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     given = [Document(one.text, metadata={**one.metadata, "page": None}) for one in chunks(name, field, FEW)]
     store.add_documents(given * 2)

@@ -135,7 +135,7 @@ def test_a_view_in_place_of_a_table_is_never_read(theirs):
 def test_pages_that_are_shared_are_not_read_again_and_again(theirs):
     with closing(sqlite3.connect(theirs, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
-        rows = ((None, 1, row) for row in range(1_000))
+        rows = ((None, 1, row) for row in range(600))
         connection.executemany("INSERT INTO failed_calls VALUES (?, 'k', 'm', 's', 'e', 'm', ?, ?, 'now')", rows)
         (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'failed_calls'").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()

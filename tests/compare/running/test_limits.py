@@ -62,8 +62,9 @@ def test_what_is_reserved_comes_back():
     assert spending.spent == Spent(3, 200)
 
 
-@pytest.mark.parametrize("most", [1, 8, 64])
-@pytest.mark.parametrize("limit", [{"calls": 30}, {"tokens": 9_000}, {"money": 0.06}])
+@pytest.mark.parametrize(
+    ("most", "limit"), [(1, {"calls": 30}), (8, {"tokens": 9_000}), (64, {"money": 0.06}), (64, {"calls": 30})]
+)
 def test_no_limit_is_passed_and_raising_it_completes(most, limit, tmp_path):
     path = tmp_path / "results.db"
     model = RecordingModel(counted, seconds=0.001, fails=lambda text, before: before == 0 and len(text) % 5 == 0)
