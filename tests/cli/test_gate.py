@@ -88,19 +88,3 @@ def test_an_experiment_of_a_python_file_is_run_with_limits_of_the_command_line(p
     assert result.exit_code == 1
     assert json.loads(result.stdout)["plan"]["limits"]["calls"] == 3
     assert (tmp_path / "harbour.db").exists()
-
-
-def test_what_is_no_experiment_is_refused(path, tmp_path):
-    file = path.rpartition(":")[0]
-    for given, words in (
-        (file, "name the variable with the experiment"),
-        (f"{file}:nothing", "has no Experiment named 'nothing'"),
-        (f"{tmp_path}/none.py:experiment", "file not found"),
-    ):
-        result = compare(given)
-        assert result.exit_code == 2
-        assert words in result.stderr
-    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
-    result = compare(f"{tmp_path}/broken.py:experiment")
-    assert result.exit_code == 2
-    assert "broken.py cannot be imported: division by zero" in result.stderr

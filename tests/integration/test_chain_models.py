@@ -11,7 +11,6 @@ from tests.integration.asking import (
     METHODS,
     ORDERED,
     QUESTION,
-    VARIANTS,
     check_calls,
     check_method,
     check_order,
@@ -70,37 +69,6 @@ def test_every_method_streams(method, chain, wire):
         assert wire.exchanges[-1].streamed
 
 
-@pytest.mark.parametrize("method", METHODS)
-async def test_every_method_streams_async(method, chain, wire):
-    pieces = []
-    early = False
-    async for piece in chain(method).astream_answer(QUESTION):
-        early = early or wire.exchanges[-1].ended is None
-        pieces.append(piece)
-    *texts, answer = pieces
-    check_calls(answer, wire)
-    check_method(answer, method)
-    assert "".join(texts) == answer.text
-    assert early is (method != "map_rerank")
-
-
-async def test_plain_async(chain, wire):
-    answer = await chain("map_reduce").aanswer(QUESTION)
-    check_calls(answer, wire)
-    check_method(answer, "map_reduce")
-    check_order(answer)
-
-
-def test_pieces_of_the_chain_add_up_to_its_output(chain, wire):
-    pieces = list(chain("stuff").stream({"input": QUESTION, "other": 1}))
-    whole = sum(pieces[1:], pieces[0])
-    assert whole["answer"] == wire.exchanges[0].reply
-    assert (whole["input"], whole["other"]) == (QUESTION, 1)
-    starts = [document.metadata["start_index"] for document in whole["context"]]
-    assert len(starts) == ASSEMBLY["k"]
-    assert starts == sorted(starts)
-
-
 def test_a_request_of_ones_own_is_counted_alike(chain, model_server):
     """Nothing between us and the server changes its figures."""
     (call,) = chain("stuff").answer(QUESTION).calls
@@ -129,12 +97,6 @@ def test_passages_are_read_at_the_same_time(most, chain, wire):
     assert wire.most_at_once() == most
 
 
-@pytest.mark.parametrize("most", [1, 2])
-async def test_passages_are_read_at_the_same_time_async(most, chain, wire):
-    check_calls(await chain("map_rerank").aanswer(QUESTION, config={"max_concurrency": most}), wire)
-    assert wire.most_at_once() == most
-
-
 def test_questions_of_a_batch_share_the_limit(chain, wire):
     questions = [QUESTION, "What does the continue statement do?"]
     results = chain("map_rerank").batch(questions, {"max_concurrency": 2})
@@ -151,36 +113,3 @@ def test_the_whole_source_is_read_where_the_context_is_refused(chain, wire):
     assert answer.route == "long_context"
     # The first refusal was held back.
     assert "".join(texts) == "Unanswerable."
-
-
-@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
-def test_other_questions_are_asked_at_the_same_time(method, chain, wire):
-    grammar = r'root ::= "What" [a-z ]{4,8} "?\nWhy" [a-z ]{4,8} "?"'
-    answer = chain(method, grammar=grammar).answer(QUESTION)
-    check_calls(answer, wire)
-    check_method(answer, method)
-    asked = [one.question for one in answer.answers]
-    assert asked == wire.exchanges[0].reply.splitlines()
-    assert len(asked) == VARIANTS
-    assert wire.most_at_once() == VARIANTS
-    assert all((one.question in wire.exchanges[-1].text) == one.chosen for one in answer.answers)
-
-
-def test_the_most_confident_passage_wins(chain, wire):
-    grammar = r'root ::= [A-Za-z ]{4,8} "\nConfidence: " [1-9] [0-9]'
-    answer = chain("map_rerank", grammar=grammar).answer(QUESTION)
-    check_calls(answer, wire)
-    said = [float(exchange.reply.rpartition(" ")[2]) for exchange in wire.exchanges]
-    assert sorted(one.confidence for one in answer.answers) == sorted(said)
-    (chosen,) = (one for one in answer.answers if one.chosen)
-    assert chosen.confidence == max(said)
-    assert answer.text == chosen.text
-
-
-def test_methods_are_compared_over_one_retrieval(chain, wire):
-    comparison = chain("stuff").answer_with(QUESTION, ["stuff", "map_rerank"])
-    rows = comparison.rows()
-    assert [row["method"] for row in rows] == ["stuff", "map_rerank"]
-    assert sum(row["input_tokens"] for row in rows) == wire.usage.input_tokens
-    assert sum(row["output_tokens"] for row in rows) == wire.usage.output_tokens
-    assert comparison[0].context is comparison[1].context

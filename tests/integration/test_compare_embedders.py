@@ -8,7 +8,6 @@ import pytest
 from oprag import split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.identity import counter_of
-from oprag.errors import OptionError
 
 pytestmark = pytest.mark.integration
 
@@ -68,13 +67,3 @@ def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):
         prefixed.embed_questions([QUESTION]), minilm.embed_questions([instruction + QUESTION]), atol=1e-6
     )
     assert prefixed.name != minilm.name
-
-
-def test_settings_are_another_embedder(minilm, folder):
-    other = EmbedderSpec(f"huggingface:{folder}", encode_kwargs={"normalize_embeddings": False}).open()
-    assert other.name != minilm.name
-
-
-def test_what_cannot_be_used(tmp_path):
-    with pytest.raises(OptionError, match="cannot use the embeddings"):
-        EmbedderSpec(f"huggingface:{tmp_path / 'nothing'}").open()

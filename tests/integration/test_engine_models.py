@@ -109,34 +109,6 @@ def test_every_method_streams(method, engine, wire):
     check_response(response, method, wire)
 
 
-@pytest.mark.parametrize("method", METHODS)
-async def test_every_method_streams_async(method, engine, wire):
-    response = await engine(method, streaming=True).aquery(QUESTION)
-    pieces = []
-    early = False
-    async for piece in response.async_response_gen():
-        early = early or wire.exchanges[-1].ended is None
-        pieces.append(piece)
-    assert early is (method != "map_rerank")
-    if method != "map_rerank":
-        assert "".join(pieces) == wire.exchanges[-1].reply
-    check_response(response, method, wire)
-
-
-async def test_plain_async(engine, wire):
-    answer = await engine("map_reduce").aanswer(QUESTION)
-    check_calls(answer, wire)
-    check_method(answer, "map_reduce")
-    check_order(answer)
-
-
-def test_a_response_says_what_it_took(engine, wire):
-    response = engine("refine").query(QUESTION)
-    assert response.response == wire.exchanges[-1].reply
-    check_response(response, "refine", wire)
-    assert len(response.source_nodes) == CHUNKS
-
-
 async def test_passages_are_read_at_the_same_time(engine, wire):
     check_calls(engine("map_rerank").answer(QUESTION), wire)
     assert wire.most_at_once() == HOW["max_concurrency"]

@@ -85,12 +85,3 @@ def test_answers_are_chosen_by_its_cosine(chain, wire, minilm):
     best = max(answer.answers, key=lambda one: one.cosine)
     assert best.chosen
     assert all(one.chosen == (one is best or one.cosine >= THRESHOLD) for one in answer.answers)
-
-
-async def test_passages_are_ranked_by_its_cosine_async(chain, wire, minilm):
-    answer = await chain("map_rerank", rank_by="cosine").aanswer(QUESTION)
-    check_calls(answer, wire)
-    check_method(answer, "map_rerank")
-    answered = [one for one in answer.answers if one.text]
-    check_cosines(answered, minilm)
-    assert answer.text == max(answered, key=lambda one: one.cosine).text

@@ -6,17 +6,14 @@ import subprocess
 import sys
 import time
 from functools import partial
-from typing import Any
 
 import psutil
 import pytest
 
-from oprag.compare.plan import make_plan
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of
-from tests.compare.judging import judging_models, serving
 from tests.integration.spread import SECONDS, SELECT, another_in_each_process, asked_though_kept, calls, spread
 
 ray = pytest.importorskip("ray")
@@ -88,18 +85,6 @@ def test_results_are_those_of_one_process(undisturbed, path, log):
     assert len(calls(log)) == made
 
 
-def test_judges_are_asked_there_as_well(path, tmp_path):
-    judged: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
-    grid = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "model": "reader"}
-    with serving() as served:
-        small = spread(None, grid=grid, models=judging_models(served), **judged)
-        plan = make_plan(small, path)
-        assert run_on_ray(small, path).complete
-        assert {name: model.calls for name, model in plan.models.items()} == dict(served.calls)
-        assert run(small, tmp_path / "alone.db").complete
-    assert rows(path, SELECT) == rows(tmp_path / "alone.db", SELECT)
-
-
 def test_no_more_calls_at_the_same_time_than_allowed(path, log):
     grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2]}
     seconds = 0.4
@@ -123,18 +108,6 @@ def test_a_worker_is_killed_midway(undisturbed, path, log):
     assert rows(path, SELECT) == undisturbed[0]
 
 
-def test_a_question_that_kills_every_worker_fails(path, log):
-    grid = {"k": 4, "chunk_size": 32}
-    small = spread(log, questions=3, grid=grid, dies_on="amber number 1?", max_concurrency=1)
-    report = run_on_ray(small, path)
-    assert (report.outcome, report.remaining, sum(report.failed.values())) == ("complete", 0, 1)
-    assert set(report.failed) <= {"ActorDiedError", "ActorUnavailableError"}
-    log.with_suffix(".mended").touch()
-    again = run_on_ray(small, path, retry_failed=True)
-    assert again.complete
-    assert not asked_though_kept(path, calls(log))
-
-
 def test_limits_hold_over_all_processes(undisturbed, path, log):
     report = run_on_ray(spread(log, limits={"calls": 41}), path)
     assert report.outcome.startswith("the limit of 41 calls is reached: ")
@@ -145,55 +118,6 @@ def test_limits_hold_over_all_processes(undisturbed, path, log):
     assert run_on_ray(spread(log), path).complete
     assert rows(path, SELECT) == undisturbed[0]
     assert sorted(call.reply for call in calls(log)) == undisturbed[1]
-
-
-def test_a_limit_is_used_up_though_calls_might_take_more(path, log):
-    """Each call may take a thousand tokens and more, and takes ten: workers wait for each other before they stop."""
-    grid = {"k": 4, "chunk_size": 32, "repeat": [1, 2]}
-    small = spread(log, seconds=0.2, grid=grid, tokens=10, limits={"tokens": 2_600})
-    report = run_on_ray(small, path)
-    assert report.complete, text_of(report)
-    assert report.spent.tokens == 120
-
-
-def test_failures_are_recorded_and_tried_again_on_request(path, log):
-    grid = {"k": 4, "chunk_size": 32, "method": ["stuff", "closed_book"]}
-    small = spread(log, grid=grid, fails_on="number 1?")
-    report = run_on_ray(small, path)
-    assert (report.outcome, report.answered, report.failed) == ("complete", 6, {"ConnectionResetError": 6})
-    found = rows(path, "SELECT error, message FROM results WHERE status = 'failed'")
-    assert len(found) == 6
-    assert all(error == "ConnectionResetError" and "the line is dead" in message for error, message in found)
-    made = len(calls(log))
-    assert run_on_ray(small, path).failed == report.failed
-    assert len(calls(log)) == made
-    log.with_suffix(".mended").touch()
-    again = run_on_ray(small, path, retry_failed=True)
-    assert again.complete
-    assert len(calls(log)) == made + 6
-
-
-def test_a_model_that_is_gone_ends_it(path, log):
-    report = run_on_ray(spread(log, seconds=0.1, fails_on="?", give_up_after=5), path)
-    assert report.outcome == "the last 5 calls failed, the last one with ConnectionResetError: the line is dead"
-    assert report.remaining > 0
-    assert len(calls(log)) < 40
-
-
-def test_a_run_without_calls_hears_of_an_interrupt(path, log):
-    """A sweep without a model asks nobody before its next call."""
-    grid = {
-        "k": list(range(1, 80)),
-        "chunk_size": 8,
-        "method": "context_only",
-        "order": ["source", "rank", "reverse_rank"],
-    }
-    small = spread(log, grid=grid, questions=8)
-    report = run_on_ray(small, path, on_progress=once(lambda: True, lambda: os.kill(os.getpid(), signal.SIGINT)))
-    assert report.outcome == "interrupted"
-    assert report.remaining > 0
-    assert rows(path, "SELECT outcome FROM runs") == [("interrupted",)]
-    assert run_on_ray(small, path).complete
 
 
 def test_what_cannot_be_sent(path):

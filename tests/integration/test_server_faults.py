@@ -1,11 +1,10 @@
 """A model server that is killed at work, comes back, or refuses: one clear error, and the next try works."""
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from oprag.errors import ModelError, ModelWarning
+from oprag.errors import ModelError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.integration.asking import ASSEMBLY, CHUNKS, HOW, QUESTION
@@ -101,27 +100,6 @@ def test_killed_while_an_answer_streams(chain, model, server):
     assert not answer.failed_calls
 
 
-async def test_killed_while_an_answer_streams_async(chain, model, server):
-    pieces = chain("stuff", model(endless=True)).astream_answer(QUESTION)
-    assert await anext(pieces)
-    server.kill()
-    with pytest.raises(ModelError) as caught:
-        [piece async for piece in pieces]
-    check_error(caught.value, "answer")
-
-    server.start()
-    assert (await chain("stuff").aanswer(QUESTION)).text.strip()
-
-
-def test_what_was_shown_cannot_be_skipped(chain, model, server):
-    pieces = chain("stuff", model(endless=True), on_error="skip").stream_answer(QUESTION)
-    assert next(pieces)
-    server.kill()
-    with pytest.raises(ModelError) as caught:
-        list(pieces)
-    check_error(caught.value, "answer")
-
-
 def test_killed_while_a_response_streams(engine, server):
     pieces = engine("stuff", endless=True, streaming=True).query(QUESTION).response_gen
     assert next(pieces)
@@ -135,35 +113,6 @@ def test_killed_while_a_response_streams(engine, server):
     assert "".join(response.response_gen).strip()
 
 
-async def test_killed_while_a_response_streams_async(engine, server):
-    response = await engine("stuff", endless=True, streaming=True).aquery(QUESTION)
-    pieces = response.async_response_gen()
-    assert await anext(pieces)
-    server.kill()
-    with pytest.raises(ModelError) as caught:
-        [piece async for piece in pieces]
-    check_error(caught.value, "answer")
-
-
-class Outage(BaseCallbackHandler):
-    """The server dies behind the first call, and is back when so many of them have failed."""
-
-    def __init__(self, server, failures):
-        self._server = server
-        self._failures = failures
-        self._over = False
-
-    def on_llm_end(self, *args, **kwargs):
-        if not self._over:
-            self._server.kill()
-
-    def on_llm_error(self, *args, **kwargs):
-        self._failures -= 1
-        if self._failures == 0:
-            self._over = True
-            self._server.start()
-
-
 @pytest.mark.parametrize("most", [1, 2])
 def test_killed_while_passages_are_read(most, chain, model, server, wire):
     asked = chain("map_reduce", model(endless=True))
@@ -173,54 +122,6 @@ def test_killed_while_passages_are_read(most, chain, model, server, wire):
     assert "of 3)" in str(caught.value)
     # None was begun when one had failed.
     assert len(wire.exchanges) == most
-
-
-async def test_killed_while_passages_are_read_async(chain, model, server, wire):
-    asked = chain("map_reduce", model(endless=True))
-    with as_soon_as(lambda: server.working == 2, server.kill), pytest.raises(ModelError) as caught:
-        await asked.aanswer(QUESTION, config={"max_concurrency": 2})
-    check_error(caught.value, "map")
-    assert len(wire.exchanges) == 2
-
-    server.start()
-    answer = await chain("map_reduce").aanswer(QUESTION)
-    assert answer.text.strip()
-    assert not answer.failed_calls
-
-
-async def test_killed_while_the_engine_reads_passages(engine, server):
-    with as_soon_as(lambda: server.working == 2, server.kill), pytest.raises(ModelError) as caught:
-        engine("map_reduce", endless=True).query(QUESTION)
-    check_error(caught.value, "map")
-    with pytest.raises(ModelError) as caught:
-        await engine("map_reduce").aquery(QUESTION)
-    check_error(caught.value, "map")
-
-    server.start()
-    assert engine("map_reduce").query(QUESTION).response.strip()
-
-
-def test_skipped_calls_are_on_record(chain, server):
-    outage = Outage(server, failures=CHUNKS - 1)
-    with pytest.warns(ModelWarning, match=r"2 of 4 calls failed and were skipped; .*'map' \(2 of 3\)"):
-        answer = chain("map_reduce", on_error="skip").answer(
-            QUESTION, config={"callbacks": [outage], "max_concurrency": 1}
-        )
-    first, second, third, last = answer.calls
-    assert answer.failed_calls == (second, third)
-    assert (first.step, second.step, third.step, last.step) == ("map", "map", "map", "reduce")
-    assert second.usage.input_tokens == 0
-    assert first.reply.strip() in last.prompt.text
-    assert answer.text == last.reply
-    assert answer.text.strip()
-    assert "2 of 4 calls failed and were skipped" in answer.notes
-    assert "failed: " in answer.explain()
-
-
-def test_with_nothing_but_failures_there_is_no_answer(chain, server):
-    server.kill()
-    with pytest.raises(ModelError, match="3 of 3 calls failed"):
-        chain("map_reduce", on_error="skip").answer(QUESTION)
 
 
 def test_the_clients_own_retries_outlast_a_restart(chain, model, server, wire):

@@ -18,11 +18,10 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnablePassthrough, chain
+from langchain_core.runnables import RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import (
-    CharacterTextSplitter,
     MarkdownHeaderTextSplitter,
     RecursiveCharacterTextSplitter,
 )
@@ -161,22 +160,6 @@ def test_semantic_search(store, make_store, data):
     check_swap([*map(found, before)], [*map(found, after)], texts(docs))
 
 
-def test_semantic_search_with_a_function_as_retriever(make_store, data):
-    vector_store = make_store("in_memory")
-    docs = [page for file in ("data/language.pdf", "data/data_model.pdf") for page in load_pdf_pages(file)]
-    text_splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200, add_start_index=True)
-    vector_store.add_documents(documents=text_splitter.split_documents(docs))
-
-    @chain
-    def retriever(query: str) -> Any:
-        return vector_store.similarity_search(query, k=8)
-
-    with warns_only():
-        before = retriever.batch(QUESTIONS)
-        after = OrderPreservingRetriever(retriever=retriever).batch(QUESTIONS)
-    check_swap([*map(found, before)], [*map(found, after)], texts(docs))
-
-
 @pytest.mark.parametrize("store", IN_SEQUENCE)
 def test_pdf_loader_without_offsets(store, make_store, data):
     from langchain_community.document_loaders import PyPDFLoader
@@ -189,20 +172,6 @@ def test_pdf_loader_without_offsets(store, make_store, data):
     with warns_only(BY_STORE):
         before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
         after = OrderPreservingRetriever(vectorstore=vector_store, k=12).batch(QUESTIONS)
-    check_swap([*map(found, before)], [*map(found, after)], texts(docs))
-
-
-def test_pdf_loader_without_offsets_in_a_store_without_a_sequence(make_store, data):
-    from langchain_community.document_loaders import PyPDFLoader
-
-    docs = [page for file in ("data/language.pdf", "data/data_model.pdf") for page in PyPDFLoader(file).load()]
-    text_splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
-    vector_store = make_store("qdrant")
-    vector_store.add_documents(documents=text_splitter.split_documents(docs))
-
-    with warns_only():
-        before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
-        after = OrderPreservingRetriever(vectorstore=vector_store, k=12, read_source="data").batch(QUESTIONS)
     check_swap([*map(found, before)], [*map(found, after)], texts(docs))
 
 
@@ -438,19 +407,6 @@ def test_files_of_a_folder(store, ending, make_store, data):
 
 def raw_texts(docs: list[Document]) -> dict[str, str]:
     return {document.metadata["source"]: document.page_content for document in docs}
-
-
-def test_chunks_that_do_not_overlap_are_warned_about(make_store, data):
-    docs = load_files(data, "txt")
-    vector_store = make_store("in_memory")
-    vector_store.add_documents(CharacterTextSplitter(chunk_size=1000, chunk_overlap=0).split_documents(docs))
-    with warns_only(BY_STORE) as messages:
-        before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
-        after = OrderPreservingRetriever(vectorstore=vector_store, k=12).batch(QUESTIONS)
-    # One for each answer with a source that was not named before, and no more than four.
-    assert 1 <= len(messages) <= 4
-    assert all(message.endswith("check_positions(store) shows the fix") for message in messages)
-    check_swap([*map(found, before)], [*map(found, after)], raw_texts(docs))
 
 
 def test_a_folder_of_everything(make_store, data):

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from oprag.langchain import OrderPreservingRetriever, check_positions
+from oprag.langchain import OrderPreservingRetriever
 from oprag.stores import StoreAdapter
 from oprag.stores.adapter import adapter_of
 from tests.security.test_filters import A_AND_B, shown_to_the_model
@@ -80,21 +79,6 @@ async def test_a_function_that_requires_the_filter_is_not_called_for_other_restr
     # The adapter applies these restrictions, so neighbors that it lists pass them.
     listing = OrderPreservingRetriever(vectorstore=store, k=2, search_kwargs=search, neighbors=1)
     assert {one.metadata["tenant"] for one in listing.invoke("A question?")} == {"A"}
-
-
-def test_a_check_does_not_read_sources_for_other_restrictions(tmp_path: Path):
-    asked: list[Any] = []
-
-    def whole(name: str, filter: Any) -> str:
-        asked.append(filter)
-        return "A text."
-
-    read_source: Any = whole
-    store = store_at(tmp_path)
-    store.add_documents([Document(f"Of {name}.", metadata={"source": "t"}, id=name) for name in "AB"])
-    for search in ({"where_document": {"$contains": "Of"}}, {"filter": {"source": "t"}}):
-        check_positions(store.as_retriever(search_kwargs=search), read_source=read_source)
-    assert asked == [{"source": "t"}]
 
 
 def test_metadata_of_all_types_and_chunks_without(tmp_path: Path):

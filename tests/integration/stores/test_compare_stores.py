@@ -83,26 +83,6 @@ def test_the_very_chunk_is_the_nearest(store, corpus):
         assert store.search(corpus.vectors[row], 1)[0][0] == row
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_two_of_a_kind_are_apart(name, corpus):
-    stores = [Store(name, corpus.texts[part], corpus.vectors[part]) for part in (slice(20), slice(20, 50))]
-    question = next(iter(corpus.questions.values()))
-    check_found(stores[0].search(question, 50), corpus.vectors[:20], question, 50)
-    stores[0].close()
-    check_found(stores[1].search(question, 50), corpus.vectors[20:50], question, 50)
-    stores[1].close()
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_large_one(name):
-    generator = np.random.default_rng(4)
-    vectors: Any = generator.standard_normal((2_500, 16)).astype(np.float32)
-    store = Store(name, [f"chunk {row}" for row in range(len(vectors))], vectors)
-    question = generator.standard_normal(16).astype(np.float32)
-    check_found(store.search(question, 20), vectors, question, 20)
-    store.close()
-
-
 # Pinecone takes no vector of zeros.
 WITH_ZEROS = [*(name for name in NAMED if name != "pinecone"), pgvector]
 

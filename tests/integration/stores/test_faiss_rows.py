@@ -1,6 +1,5 @@
 """What the FAISS adapter lists while a store changes, compared with a scan of the whole store."""
 
-import gc
 import random
 import threading
 from collections.abc import Iterator
@@ -129,26 +128,6 @@ def test_listings_are_those_of_a_scan_whatever_changes(seed: int, monkeypatch: p
         assert_as_scanned(store, chance)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_changed_keys_are_noticed_where_few_names_are_read_again(seed: int, monkeypatch: pytest.MonkeyPatch):
-    for name, size in {"_BLOCK": 3, "_IN_TURN": 2}.items():
-        monkeypatch.setattr(rows, name, size)
-    chance, new = random.Random(seed), map("n{}".format, count())
-    store = store_with([chance.choice(SOURCES) for _ in range(80)])
-    for _ in range(60):
-        change_keys(store, chance, new)
-        assert_as_scanned(store, chance)
-
-
-def test_a_document_that_is_missing_for_a_moment_is_listed_again():
-    store = store_with(["a.pdf"] * 3)
-    assert keys_of(store, ["a.pdf"]) == ["0", "1", "2"]
-    removed = store.docstore._dict.pop("1")
-    assert keys_of(store, ["a.pdf"]) == ["0", "2"]
-    store.docstore._dict["1"] = removed
-    assert keys_of(store, ["a.pdf"]) == ["0", "1", "2"]
-
-
 def test_a_chunk_moved_to_another_source_is_noticed_in_turn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rows, "_IN_TURN", 10)
     store = store_with(["a.pdf", "b.pdf"] * 50)
@@ -167,26 +146,6 @@ def test_a_source_that_lost_a_chunk_and_a_new_source_are_right_at_once(asked: st
     store.docstore._dict["31"].metadata["source"] = "new.pdf"
     store.docstore._dict["30"].metadata["source"] = "b.pdf"
     assert keys_of(store, [asked]) == scan(store, [asked])
-
-
-def test_stores_are_told_apart_and_forgotten_with_their_stores():
-    store, other = store_with(["a.pdf"] * 3), store_with(["a.pdf"] * 2, first=10)
-    assert (keys_of(store, ["a.pdf"]), keys_of(other, ["a.pdf"])) == (["0", "1", "2"], ["10", "11"])
-    kept = len(rows._kept)
-    del store
-    gc.collect()
-    assert len(rows._kept) == kept - 1
-
-
-def test_an_error_amid_a_listing_leaves_nothing_wrong_behind():
-    store = store_with(["a.pdf"] * 3)
-    keys_of(store, ["a.pdf"])
-    add(store, [("3", "a.pdf")])
-    document, store.docstore._dict["3"] = store.docstore._dict["3"], object()
-    with pytest.raises(AttributeError):
-        keys_of(store, ["a.pdf"])
-    store.docstore._dict["3"] = document
-    assert keys_of(store, ["a.pdf"]) == ["0", "1", "2", "3"]
 
 
 def test_threads_may_ask_while_another_adds_and_deletes():

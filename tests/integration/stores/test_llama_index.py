@@ -13,12 +13,11 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from oprag import PositionKind
 from oprag.context import Context
 from oprag.llama_index import OrderPreservingRetriever
 from tests.integration.stores.checks import check, kinds_of_values, numbers, tenants
 from tests.integration.stores.conftest import Places
-from tests.integration.stores.corpus import FORMS, OPTIONS, TENANTS, Corpus, identify
+from tests.integration.stores.corpus import OPTIONS, TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 from tests.integration.stores.llama_index_stores import KINDS, Kind
 
@@ -130,27 +129,3 @@ def test_mmr(case: Case, way: str, corpus: Corpus):
         expected = corpus.cosine(question, chunk.metadata["chunk_index"])
         assert chunk.similarity == pytest.approx(expected, abs=1e-3)
     assert case.embeddings.embedded == (1, 0)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.alone], ids=str)
-def test_positions_of_any_form_order_right(kind: Kind, form: str, corpus: Corpus, places: Places):
-    question, *_ = corpus.questions
-    asked = corpus.expected(question).ranked[:24]
-    # The best comes last in the source, so that nothing but the position can bring them into order.
-    nodes = [
-        node_of(
-            corpus.texts[number],
-            identify(f"{kind}_{form}", "red", number),
-            {"source": "python-reference", **FORMS[form](place)},
-        )
-        for place, number in zip(reversed(range(len(asked))), asked, strict=True)
-    ]
-    with places(f"li_{kind}_{form}") as place:
-        index = kind.make(nodes, KnownModel(KnownEmbeddings(corpus)), place)
-        inner = index.as_retriever(similarity_top_k=len(asked))
-        context = OrderPreservingRetriever(retriever=inner, similarity_threshold=-1).get_context(question)
-    assert [chunk.text for chunk in context.kept] == [corpus.texts[number] for number in reversed(asked)]
-    (report,) = context.sources
-    kinds = {"offset": PositionKind.OFFSET, "page": PositionKind.PAGE_OFFSET}
-    assert (report.kind, report.missing) == (kinds.get(form, PositionKind.STAMPED), 0)

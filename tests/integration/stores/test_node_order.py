@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ from llama_index.core.indices.vector_store.retrievers.retriever import VectorInd
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import Document, NodeRelationship, TextNode
+from llama_index.core.schema import Document, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import ValidationError
 
@@ -144,17 +142,6 @@ def test_batches_and_sources_in_turn(kind: str, fill: Fill):
     assert {source.field.partition(", ")[2] for source in sources} == {"59 of 59 neighbors overlap"}
 
 
-@pytest.mark.parametrize("kind", ["chroma_l2", "postgres"])
-def test_one_call_with_many_nodes_in_async_code(kind: str, fill: Fill):
-    nodes = windows("a.txt", 1, count=1_200)
-    index = fill(kind, [])
-    asyncio.run(index.vector_store.async_add(MODEL(nodes)))
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50))
-    found = asyncio.run(retriever.aretrieve(QUESTION))
-    assert in_order(found, nodes, least=50)
-    assert "1199 of 1199 neighbors overlap" in retriever.get_context(QUESTION).sources[0].field
-
-
 @pytest.mark.parametrize("kind", DELETING)
 def test_deletions(kind: str, fill: Fill):
     first, second = windows("a.txt", 1), windows("b.txt", 2)
@@ -218,52 +205,6 @@ def test_tenants_are_kept_apart(kind: str, fill: Fill):
     assert in_order(found, mine, least=40)
     assert told == []
     assert "59 of 59 neighbors overlap" in retriever.get_context(QUESTION).sources[0].field
-
-
-def test_programs_that_write_to_postgres_at_the_same_time(fill: Fill):
-    """Each of them has connections of its own; the numbers of their rows are mixed."""
-    from llama_index.vector_stores.postgres import PGVectorStore
-
-    index = fill("postgres", [])
-    store: Any = index.vector_store
-    store.add(MODEL(windows("z.txt", 9, count=2)))
-    sources = {f"{number}.txt": windows(f"{number}.txt", number, count=400) for number in range(3)}
-    embedded = {name: MODEL(nodes) for name, nodes in sources.items()}
-    together = threading.Barrier(len(sources))
-
-    def write(nodes: list[Any]) -> None:
-        own = PGVectorStore.from_params(
-            connection_string=store.connection_string,
-            async_connection_string=store.async_connection_string,
-            table_name=store.table_name,
-            embed_dim=DIMENSION,
-        )
-        together.wait()
-        for start in range(0, len(nodes), 40):
-            own.add(nodes[start : start + 40])
-        asyncio.run(own.close())
-
-    writers = [threading.Thread(target=write, args=(nodes,)) for nodes in embedded.values()]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    adapter = adapter_of(store, {}, {}, index.docstore)
-    assert adapter is not None
-    listed = [chunk.metadata["file_name"] for chunk in adapter.chunks() or ()]
-    assert sum(one != other for one, other in pairwise(listed)) > len(sources) + 1
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 300))
-    found, told = asked(retriever)
-    assert all(in_order(found, nodes, least=50) for nodes in sources.values())
-    assert told == []
-
-
-def test_programs_that_write_one_source_at_the_same_time(fill: Fill):
-    nodes = windows("a.txt", 1)
-    index = fill("postgres", in_turn(nodes[:30], nodes[30:]))
-    found, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 60)))
-    assert numbers(found, nodes) == sorted(numbers(found, nodes))
-    assert told == []
 
 
 # The nodes around one.
@@ -388,16 +329,6 @@ def test_a_source_is_listed_once_a_question(kind: str, fill: Fill, monkeypatch: 
         listings.clear()
 
 
-def test_a_node_that_was_added_twice_is_one_neighbor(fill: Fill):
-    nodes = linked()
-    index = fill("postgres", nodes)
-    # PostgreSQL has two rows of a node then.
-    index.insert_nodes(nodes[2:5])
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
-    found = retriever.retrieve(nodes[3].text)
-    assert [one.node.node_id for one in found] == [node.node_id for node in nodes[1:6]]
-
-
 @pytest.mark.parametrize("kind", KEEPS_TEXTS)
 def test_a_document_that_was_added_twice_gives_each_neighbor_once(kind: str, fill: Fill):
     nodes, again = linked(), linked()
@@ -405,11 +336,3 @@ def test_a_document_that_was_added_twice_gives_each_neighbor_once(kind: str, fil
     retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
     found = retriever.retrieve(nodes[3].text)
     assert [one.node.get_content() for one in found] == [node.text for node in nodes[1:6]]
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS)
-def test_nodes_without_a_source_have_no_neighbors(kind: str, fill: Fill):
-    nodes = [TextNode(text=node.text) for node in windows("a.txt", 1, count=10)]
-    index = fill(kind, nodes)
-    assert NodeRelationship.SOURCE not in nodes[0].relationships
-    assert around(VectorIndexRetriever(index, 1), nodes, 3) == [3]

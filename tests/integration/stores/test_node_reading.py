@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -21,14 +20,12 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from llama_index.core.workflow import Context
 
-from oprag.errors import RetrievalWarning
 from oprag.llama_index import StampPositions, create_reading_tools, working_context_of
 from tests.adapters.llama_index.agents import ScriptedAgentLLM, agent_warnings
 from tests.adapters.llama_index.conftest import HashedWords
 from tests.adapters.llama_index.test_reading_tools import BY_WORDS, after, around, range_of
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.llama_index_stores import DIMENSION, KINDS, Kind
-from tests.integration.stores.test_unknown import UnknownNodeStore
 
 pytestmark = [
     *agent_warnings,
@@ -226,61 +223,6 @@ async def test_a_source_is_read_to_its_end_within_the_token_budget(library: Libr
     await assert_all_was_read(source, ctx)
 
 
-@each(EACH)
-async def test_ranges_are_read_at_the_same_time(library: Library):
-    source = library.sources["red"]["types"]
-    read_range, ctx = reading(library)
-    starts = range(1, len(source.nodes) + 1, 6)
-    reads = [read_range.acall(source="types", start=start, end=start + 7, ctx=ctx) for start in starts]
-    assert [texts(read) for read in await asyncio.gather(*reads)] == [source.chunks(n, n + 7) for n in starts]
-    await assert_all_was_read(source, ctx)
-
-
-def sections(source: Source) -> list[str]:
-    """The lines of an outline, computed from the headings in the text."""
-    headings = list(re.finditer(r"^(#+) (.*)$", source.text, re.MULTILINE))
-    firsts = [
-        next(number for number, (start, end) in enumerate(source.spans, 1) if start <= one.start() and one.end() <= end)
-        for one in headings
-    ]
-    lines = []
-    for row, heading in enumerate(headings):
-        last = len(source.spans)
-        for first, later in zip(firsts[row + 1 :], headings[row + 1 :], strict=True):
-            if len(later[1]) <= len(heading[1]):
-                # The chunk with the next heading may begin with the end of this section.
-                last = first if source.spans[first - 1][0] < later.start() else first - 1
-                break
-        first = firsts[row]
-        chunks = f"chunk {first}" if first == last else f"chunks {first} to {last}"
-        lines.append(f"{'  ' * (len(heading[1]) - 1)}- {heading[2]}: {chunks}, {source.size(first, last)}")
-    return lines
-
-
-@each(EACH)
-async def test_an_outline_has_the_parts_of_a_text_with_their_sizes(library: Library):
-    red = library.sources["red"]
-    heads = {name: f"{name}: {len(one.nodes)} chunks, {one.size(1, len(one.nodes))}" for name, one in red.items()}
-    (listed, headed, parts), _, _ = await after(
-        library.retriever(),
-        [{"tool": "outline"}],
-        [{"tool": "outline", "source": "types"}],
-        [{"tool": "outline", "source": "try"}],
-        **BY_WORDS,
-    )
-    assert listed.splitlines() == ["5 sources:", *(f"- {heads[name]}" for name in sorted(red))]
-    assert headed.splitlines() == [heads["types"], *sections(red["types"])]
-    head, *lines = parts.splitlines()
-    assert head == heads["try"]
-    after_last = 1
-    for line in lines:
-        first, last, size = re.findall(r"^- begins “.+”: chunks? (\d+)(?: to (\d+))?, (.+)$", line)[0]
-        assert int(first) == after_last
-        assert size == red["try"].size(int(first), int(last or first))
-        after_last = int(last or first) + 1
-    assert after_last == len(red["try"].nodes) + 1
-
-
 def restrictions(kind: Kind, tenant: str) -> list[dict[str, Any]]:
     """Ways to restrict a search to a tenant: a filter, and keyword arguments of the store."""
     ways: list[dict[str, Any]] = [{"filters": only(tenant)}]
@@ -318,32 +260,3 @@ async def test_nothing_of_another_tenant_is_read(library: Library):
         assert [output.is_error for output in outputs] == [False] * 4 + [True] * 2
         assert results[4].startswith("unknown source execmodel; ")
         assert results[5].startswith("unknown source try; ")
-
-
-def unlisted(library: Library) -> Any:
-    """A retriever over a store that cannot list what its search can find."""
-    store: Any = library.index.vector_store
-    name = library.kind.name.partition("_")[0]
-    if name == "faiss":
-        # FAISS rejects the filter in a search, too.
-        return library.index.as_retriever(similarity_top_k=1, filters=only("red"))
-    if name == "chroma":
-        store = UnknownNodeStore(store)
-    elif name == "qdrant":
-        store = type(store)(store.collection_name, aclient=store._aclient)
-    else:
-        store = store.model_copy()
-        store._customize_query_fn = lambda query, table, **given: query
-    return VectorStoreIndex.from_vector_store(store, embed_model=MODEL).as_retriever(similarity_top_k=1)
-
-
-@each([kind for kind in EACH if kind.alone and kind.name != "simple"])
-async def test_a_store_that_cannot_list_its_chunks_refuses(library: Library):
-    calls = [around(1), range_of("types", 1, 2), {"tool": "outline"}]
-    query = library.sources["red"]["types"].nodes[4].text
-    with pytest.warns(RetrievalWarning, match="the reading tools will refuse every call"):
-        results, _, outputs = await after(unlisted(library), [{"query": query}], *([call] for call in calls))
-    searches = library.kind.filters
-    assert [output.is_error for output in outputs] == [not searches, True, True, True]
-    for result in results[1 if searches else 2 :]:
-        assert "cannot list the chunks of a source under the filter of the search; search instead" in result

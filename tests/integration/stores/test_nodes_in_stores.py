@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import Document, ImageNode, MetadataMode, TextNode
+from llama_index.core.schema import Document, MetadataMode, TextNode
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
 from oprag.errors import OptionError
@@ -223,19 +222,6 @@ def test_nodes_that_got_one_number_are_not_listed(kind: Kind, fill: Callable[...
     assert filled.adapter().chunks() is None
 
 
-@each(KEEPS_TEXTS)
-def test_more_nodes_than_a_request_takes(filled: Filled, monkeypatch: pytest.MonkeyPatch):
-    import oprag.stores.chroma
-    import oprag.stores.qdrant
-
-    monkeypatch.setattr(oprag.stores.chroma, "_BATCH", 5)
-    monkeypatch.setattr(oprag.stores.qdrant, "_BATCH", 5)
-    assert {chunk.key for chunk in listed(filled.adapter())} == {node.node_id for node in filled.nodes}
-    added = added_to(filled)
-    filled.adapter().write(added)
-    assert all(added[chunk.key].items() <= chunk.metadata.items() for chunk in listed(filled.adapter()))
-
-
 # Writing.
 
 
@@ -380,60 +366,3 @@ def test_a_docstore_beside_the_store_is_written_too(filled: Filled):
         assert written.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.LLM)
         assert written.get_content(MetadataMode.EMBED) == node.get_content(MetadataMode.EMBED)
     assert (index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()) == (hashes, documents)
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
-def test_documents_that_did_not_change_are_not_embedded_again(
-    kind: Kind, fill: Callable[..., Filled], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-):
-    filled = fill(kind, [])
-    index = VectorStoreIndex.from_documents(
-        documents(corpus),
-        transformations=[SentenceSplitter(chunk_size=180, chunk_overlap=20)],
-        storage_context=StorageContext.from_defaults(vector_store=filled.index.vector_store),
-        embed_model=KnownModel(filled.embeddings),
-    )
-    filled.index = index
-    filled.nodes = [chunk.node for chunk in listed(filled.adapter())]
-    filled.adapter().write(added_to(filled))
-    filled.embeddings.forget()
-    assert index.refresh_ref_docs(documents(corpus)) == [False] * 3
-    assert filled.embeddings.documents == []
-    index.delete_ref_doc("bee")
-    assert {chunk.node.ref_doc_id for chunk in listed(filled.adapter())} == {"ant", "cat"}
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
-def test_nodes_that_are_pictures(kind: Kind, fill: Callable[..., Filled], corpus: Corpus):
-    texts = split(documents(corpus))[:3]
-    picture = ImageNode(image_url="http://localhost/a.png", text="A cat.", metadata={"file_name": "ant.txt"})
-    filled = fill(kind, [*texts, picture])
-    (found,) = [chunk for chunk in listed(filled.adapter()) if chunk.key == picture.node_id]
-    assert (found.text, found.node.image_url) == ("A cat.", "http://localhost/a.png")
-    filled.adapter().write({picture.node_id: {"chunk_index": 3}})
-    # LlamaIndex returns pictures as the docstore has them.
-    found_by_search = VectorIndexRetriever(filled.index, 10).retrieve(QUESTION)
-    hits: dict[str, Any] = {one.node.node_id: one.node for one in found_by_search}
-    assert hits[picture.node_id].metadata == {"file_name": "ant.txt", "chunk_index": 3}
-    assert hits[picture.node_id].image_url == "http://localhost/a.png"
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS, ids=str)
-def test_nodes_of_very_old_versions_are_listed_and_not_written(kind: Kind, fill: Callable[..., Filled], corpus: Corpus):
-    filled = fill(kind, split(documents(corpus))[:3])
-    store: Any = filled.index.vector_store
-    key = filled.nodes[1].node_id
-    if kind.name.startswith("chroma"):
-        store.client.update(ids=[key], metadatas=[{"_node_content": None}])
-    elif kind.name == "qdrant":
-        store.client.delete_payload(store.collection_name, ["_node_content"], [key])
-        store.client.set_payload(store.collection_name, {"text": filled.nodes[1].text}, [key])
-    else:
-        with store._session.begin() as session:
-            (row,) = session.query(store._table_class).filter_by(node_id=key)
-            row.metadata_ = {name: value for name, value in row.metadata_.items() if name != "_node_content"}
-    (old,) = [chunk for chunk in listed(filled.adapter()) if chunk.text == filled.nodes[1].text]
-    assert (old.key, old.node.metadata["file_name"]) == (key, "ant.txt")
-    with pytest.raises(OptionError, match=r"has no _node_content.*nothing was written"):
-        filled.adapter().write({node.node_id: {"chunk_index": 1} for node in filled.nodes})
-    assert not any("chunk_index" in chunk.metadata for chunk in listed(filled.adapter()))

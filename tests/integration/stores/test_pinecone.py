@@ -152,14 +152,6 @@ def test_an_index_that_is_out_of_order(way: str, stub: PineconeStub, corpus: Cor
     gc.collect()
 
 
-@WAYS
-def test_a_wrong_key(way: str, stub: PineconeStub, corpus: Corpus):
-    question, *_ = corpus.questions
-    store = store_at(stub, KnownEmbeddings(corpus), key="another key", namespace="red")
-    with pytest.raises(Exception, match="Invalid API Key"):
-        ask(way, OrderPreservingRetriever(vectorstore=store, **OPTIONS), question)
-
-
 def test_what_the_index_has_lost_is_embedded(stub: PineconeStub, corpus: Corpus):
     question, *_ = corpus.questions
     embeddings = KnownEmbeddings(corpus)

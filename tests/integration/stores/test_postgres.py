@@ -132,52 +132,6 @@ def test_an_engine_of_one_s_own_is_async_alone(postgres: Callable[[str], str], c
     assert embeddings.embedded == (1, 0)
 
 
-@pytest.mark.parametrize("wrapped", [False, True], ids=["store", "retriever"])
-def test_an_async_pgvector_that_was_never_used(wrapped: bool, postgres: Callable[[str], str], corpus: Corpus):
-    from langchain_postgres import PGVector
-    from sqlalchemy.ext.asyncio import create_async_engine
-
-    question, *_ = corpus.questions
-    embeddings = KnownEmbeddings(corpus)
-    name = f"never_used_{wrapped}"
-
-    async def fill_and_ask() -> Context:
-        engine = create_async_engine(postgres("psycopg"))
-
-        def store() -> Any:
-            return PGVector(
-                embeddings, connection=engine, collection_name=name, async_mode=True, create_extension=False
-            )
-
-        ids = [identify(name, "red", number) for number in range(CHUNKS)]
-        await store().aadd_documents(documents_of(corpus), ids=ids)
-        embeddings.forget()
-        searched = {"retriever": store().as_retriever(search_kwargs={"k": 20})} if wrapped else {"vectorstore": store()}
-        context = await OrderPreservingRetriever(**searched, k=20, similarity_threshold=-1).aget_context(question)
-        await engine.dispose()
-        return context
-
-    check(asyncio.run(fill_and_ask()), corpus, question)
-    assert embeddings.embedded == (2 if wrapped else 1, 0)
-
-
-def test_a_pgvector_is_sync_or_async(postgres: Callable[[str], str], corpus: Corpus):
-    from langchain_postgres import PGVector
-    from sqlalchemy import create_engine
-
-    question, *_ = corpus.questions
-    engine = create_engine(postgres("psycopg"))
-    store = PGVector(KnownEmbeddings(corpus), connection=engine, collection_name="sync", create_extension=False)
-    ids = [identify("sync", "red", number) for number in range(CHUNKS)]
-    store.add_documents(documents_of(corpus), ids=ids)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
-    check(retriever.get_context(question), corpus, question)
-    # As without us: the store knows one way, and takes no thread for the other.
-    with pytest.raises(AssertionError, match="must be called with async_mode"):
-        asyncio.run(retriever.aget_context(question))
-    engine.dispose()
-
-
 @WAYS
 @pytest.mark.parametrize("mode", ["hybrid", "sparse"])
 def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Callable[[str], str], corpus: Corpus):
@@ -267,29 +221,6 @@ def test_metadata_is_written_by_ids_of_any_kind_into_json_of_any_kind(kind: str,
         assert listed(store)[body] == {**at_first[body], **more}
     chosen = list(adapter_of_store(store).chunks("source", {"python-reference"}) or ())
     assert len(chosen) == CHUNKS
-
-
-@pytest.mark.parametrize(("with_json", "complaint"), [(True, r"has the columns \['place'\]"), (False, "has no JSON")])
-def test_columns_of_metadata_are_read_and_not_written(with_json: bool, complaint: str, engine: Any, corpus: Corpus):
-    from langchain_postgres import Column, PGVectorStore
-
-    columns, table = {"place": "INTEGER", "source": "VARCHAR(20)"}, f"columns_{with_json}"
-    engine.init_vectorstore_table(
-        table,
-        corpus.vectors.shape[1],
-        metadata_columns=[Column(name, kind) for name, kind in columns.items()],
-        store_metadata=with_json,
-        overwrite_existing=True,
-    )
-    store = PGVectorStore.create_sync(engine, KnownEmbeddings(corpus), table, metadata_columns=list(columns))
-    store.add_documents([Document(text, metadata={"source": "a.txt", "place": 7}) for text in corpus.texts[:CHUNKS]])
-    adapter, at_first = adapter_of_store(store), listed(store)
-    assert len(list(adapter.chunks("source", {"a.txt"}) or ())) == CHUNKS
-    assert all(about == {"source": "a.txt", "place": 7} for about in at_first.values())
-    with pytest.raises(OptionError, match=complaint):
-        adapter.write(numbered(store, corpus, 9) if with_json else {key: {"chunk_index": 0} for key in at_first})
-    assert listed(store) == at_first
-    assert adapter_of_store(store, filter=["place"]).chunks() is None
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["no loop", "in a loop"])

@@ -143,22 +143,6 @@ def test_a_hybrid_search_is_one_by_words(way: str, corpus: Corpus, client: Any):
     check_similarities(context, corpus, question)
 
 
-def test_a_sparse_search_has_no_vectors_for_thresholds(corpus: Corpus, client: Any):
-    question, *_ = corpus.questions
-    store = store_of(corpus, client, "sparse", ids_of("with_dashes"))
-    assert not takes_a_vector(store, "similarity", {})
-    with pytest.raises(ValueError, match="thresholds require vectors, but there is no embedding model"):
-        OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
-    embeddings = KnownEmbeddings(corpus)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, embeddings=embeddings)
-    context = retriever.get_context(question)
-    assert embeddings.embedded == (1, 20)
-    check_similarities(context, corpus, question)
-    embeddings.forget()
-    retriever.get_context(question)
-    assert embeddings.embedded == (0, 0)
-
-
 def check_similarities(context: Any, corpus: Corpus, question: str) -> None:
     assert len(context.kept) == 20
     for chunk in context.kept:
