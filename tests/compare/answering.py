@@ -79,17 +79,6 @@ def _leak(prompt: str) -> str:
     raise PermissionError(f"Incorrect API key provided for {len(prompt)} characters: {LEAKED}")
 
 
-def dying() -> Callable[[str], str]:
-    """A model whose process prints its key and dies."""
-
-    return _die
-
-
-def _die(prompt: str) -> str:
-    os.write(2, f"{len(prompt)} characters: Authorization: Bearer {LEAKED}\n".encode())
-    os._exit(3)
-
-
 def broken() -> Callable[[str], str]:
     """No model."""
     raise RuntimeError(f"there is no model in process {os.getpid() > 0}")

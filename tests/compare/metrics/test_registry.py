@@ -28,10 +28,6 @@ def sources(answer):
     return len({chunk.source for chunk in answer.context.kept})
 
 
-def longest_answer(answer: ScoredAnswer) -> int | None:
-    return max(map(len, answer.question.answers), default=None)
-
-
 def fails(answer):
     raise KeyError(f"sk-{'a1B2' * 10} {'x' * 5_000}")
 
