@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from oprag._internal.files.reading import file_text
-from oprag.compare.data.builder import DataSetBuilder
 from oprag.compare.data.files import files_in, needed_file, read_bytes
 from oprag.compare.data.records import (
+    DataSetBuilder,
     Documents,
     Record,
     as_list,

@@ -14,11 +14,10 @@ from oprag._internal.masking import describe, reason
 
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
-from oprag.compare.data.builder import DataSetBuilder, RecordError
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.data.files import file_inside, stem, without_gz
 from oprag.compare.data.formats import FORMATS, Line
-from oprag.compare.data.records import Documents, Record, Row, as_list, document_file
+from oprag.compare.data.records import DataSetBuilder, Documents, Record, RecordError, Row, as_list, document_file
 from oprag.compare.validation import Name, Natural, Text, pydantic
 from oprag.errors import InputFileError, OptionError
 from oprag.options import check_choice, check_count, check_names, check_text

@@ -19,7 +19,6 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.values import named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.meter import usable_cores
-from oprag.compare.ray import on_ray
 from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine, Outcome
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
@@ -165,6 +164,8 @@ def run(
     if ray is not None:
         if measure:
             raise OptionError("answers are measured in this process, got measure and ray; remove one of them", ray)
+        from oprag.compare.ray import on_ray
+
         with on_ray(prepared, ray) as there:
             return run(there, path, retry_failed=retry_failed, on_progress=on_progress)
     name = prepared.experiment.name
