@@ -158,17 +158,6 @@ def test_what_stopped_it_is_told_where_there_is_nothing_to_show(folder):
     assert "Stopped: interrupted. 39 questions in cells are left" in interrupted.stderr
 
 
-def test_a_budget_without_room_for_a_chunk_fails(folder):
-    # The last chunk of the book is shorter than the others, and fits where it is found.
-    swept = [*LEDGERS, "--orders", "source"]
-    result = sweep(*swept, "--budgets", "9,60,150")
-    assert result.exit_code == 1, result.output
-    assert re.search(r"\d\d × BudgetError: none of the", result.stderr)
-    assert not (folder / "oprag.toml").exists()
-    assert sweep(*swept, "--budgets", "60,150").exit_code == 0
-    assert read_profile("oprag.toml").context["token_budget"] == 150
-
-
 # What is refused beforehand
 
 

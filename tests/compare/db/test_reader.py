@@ -130,17 +130,6 @@ def test_questions_of_another_experiment_play_no_part(tmp_path):
         ResultsReader(path, "third").__enter__()
 
 
-def test_a_file_is_not_made_by_reading(tmp_path):
-    (tmp_path / "empty.db").touch()
-    for name, message in {
-        "none.db": "no such results file",
-        "empty.db": "is not a results file: it is empty",
-    }.items():
-        with pytest.raises(ResultsFileError, match=message):
-            ResultsReader(tmp_path / name).__enter__()
-    assert [one.name for one in tmp_path.iterdir()] == ["empty.db"]
-
-
 def test_secrets_in_files_of_others_are_masked_when_they_are_read(path, tmp_path):
     theirs = tmp_path / "theirs.db"
     with closing(sqlite3.connect(path)) as connection, closing(sqlite3.connect(theirs)) as other:

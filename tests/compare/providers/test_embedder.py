@@ -1,6 +1,5 @@
 """Embedders of an experiment: what can be given, what comes back, and what they are called."""
 
-import pickle
 import sys
 from typing import Any
 
@@ -14,7 +13,7 @@ from oprag import DualEncoder, Embedder, LocalEmbedder, split_tokens
 from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
 from oprag.errors import ExperimentError, OptionError
 from tests.cli import embeddings_provider
-from tests.helpers import WordEmbedder, run_python
+from tests.helpers import WordEmbedder
 
 TEXT = "The harbour of Aldmere has nine cranes."
 
@@ -166,23 +165,3 @@ class TestRefusals:
         monkeypatch.setitem(sys.modules, "langchain_huggingface", None)
         with pytest.raises(OptionError, match="pip install langchain-huggingface"):
             opened("huggingface:BAAI/bge-large-en-v1.5")
-
-
-@pytest.mark.process
-def test_a_spec_goes_to_another_process():
-    for spec in (
-        EmbedderSpec(question_prefix="q: ", tokenizer="local"),
-        EmbedderSpec(WordEmbedder(name="words-32"), "mine"),
-    ):
-        code = f"import pickle; embedder = pickle.loads({pickle.dumps(spec)!r}).open()"
-        embedder = spec.open()
-        assert run_python(f"{code}; print(embedder.name)", PYTHONHASHSEED="7").strip() == embedder.name
-
-
-def test_nothing_heavy_is_imported():
-    code = (
-        "import sys; from oprag.compare.providers.embedder import EmbedderSpec\n"
-        "EmbedderSpec('openai:a').open(planned=True)\n"
-        "print([name for name in ('numpy', 'langchain_core', 'tokenizers') if name in sys.modules])"
-    )
-    assert run_python(code).strip() == "[]"

@@ -1,7 +1,6 @@
 """Models of an experiment: what can be given, what comes back, and what they are called."""
 
 import json
-import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +18,6 @@ from tests.cli import provider
 from tests.compare.answering import LEAKED
 from tests.compare.providers.chat_server import Fault, serve
 from tests.compare.providers.hosted import Completing, Hosted, repeat
-from tests.helpers import run_python
 
 PROMPT = Prompt((Message("system", "Be short."), Message("user", "hello")), "answer")
 
@@ -198,22 +196,3 @@ def test_what_came_in_place_of_a_reply_is_shown(status, body, shown):
 
 def test_nothing_secret_is_shown():
     assert "very-secret" not in repr(ModelSpec("openai:gpt", api_key="very-secret"))
-
-
-@pytest.mark.process
-def test_a_spec_goes_to_another_process(groq):
-    spec = ModelSpec("groq:cranes", temperature=0.5, base_url="http://me:pass@host/v1")
-    code = (
-        "import pickle, sys; from tests.cli import provider; sys.modules[provider.MODULE] = provider; "
-        f"model = pickle.loads({pickle.dumps(spec)!r}).open(); print(model.identity)"
-    )
-    assert run_python(code).strip() == spec.open().identity
-
-
-def test_nothing_heavy_is_imported():
-    code = (
-        "import sys; from oprag.compare.providers.model import ModelSpec; "
-        "ModelSpec('openai:gpt', temperature=0).open(planned=True); "
-        "print([name for name in ('numpy', 'langchain_core', 'llama_index') if name in sys.modules])"
-    )
-    assert run_python(code).strip() == "[]"

@@ -1,5 +1,4 @@
 import json
-import pickle
 import sys
 from functools import partial
 
@@ -9,7 +8,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from oprag import LocalEmbedder, approximate_tokens, split_tokens
+from oprag import LocalEmbedder, split_tokens
 from oprag._internal.tokenizers import tokenizer_named
 from oprag.compare.providers.identity import counter_of, qualified_name
 from oprag.errors import ExperimentError, OpragError, TokenizerError
@@ -53,11 +52,6 @@ def test_what_comes_with_the_package(name, tokens):
     assert counter.name == name
     assert counter("") == 0
     assert counter(TEXT + "\ud800") >= expected
-
-
-def test_equal_counters():
-    assert counter_of("approximate") == counter_of(approximate_tokens)
-    assert counter_of(counter_of("words")) == counter_of("words")
 
 
 def test_a_folder_and_a_file_of_hugging_face(folder):
@@ -153,15 +147,3 @@ def test_a_package_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(OpragError, match="pip install tiktoken"):
         counter_of("tiktoken:another_base")
-
-
-@pytest.mark.process
-def test_they_go_to_other_processes(folder):
-    for name in ("words", "local", f"huggingface:{folder}", by_tens):
-        counter = counter_of(name)
-        unpickled = f"import pickle; counter = pickle.loads({pickle.dumps(counter)!r})"
-        assert (
-            run_python(f"{unpickled}; print(counter({TEXT!r}), counter.identity)").strip()
-            == f"{counter(TEXT)} {counter.identity}"
-        )
-    assert pickle.loads(pickle.dumps(counter_of(by_tens)))(TEXT) == 4

@@ -126,13 +126,6 @@ def test_numbers_and_reasons_of_any_kind_are_kept(tmp_path):
     assert rows(path, "SELECT DISTINCT input_tokens, output_tokens, estimated FROM answers") == [(7, 3, 0)]
 
 
-def test_an_empty_reply_is_an_answer_that_scores_nothing(tmp_path):
-    report = run(experiment(RecordingModel(lambda text: ""), metrics=["token_f1", "answer_cosine"]), tmp_path / "r.db")
-    assert report.complete
-    found = rows(tmp_path / "r.db", "SELECT DISTINCT answer, scores FROM results")
-    assert found == [("", '{"token_f1":0.0,"answer_cosine":0.0}')]
-
-
 def test_a_dead_server_ends_the_run(tmp_path):
     path = tmp_path / "results.db"
     data = keepers(documents=6, questions=8)
