@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 
 from oprag import DocumentIndex, LocalEmbedder
 from tests.cli.commands import run
@@ -84,8 +85,10 @@ def test_a_short_file_has_no_order_to_measure(tmp_path):
     assert "only 1 chunk; a model can read" in result.stderr.replace("\n", " ")
 
 
-def test_the_language_reference_is_the_default():
+def test_the_language_reference_is_the_default(monkeypatch):
+    monkeypatch.setattr("oprag.cli.demo.local_model", lambda: FakeListChatModel(responses=["It is called."]))
     printed = run("demo", env={"COLUMNS": "80"}).stdout
+    assert "It is called." in printed
     starts = [int(number.replace(",", "")) for number in re.findall(r"characters ([\d,]+)–", printed)]
     assert len(starts) >= 5
     assert starts == sorted(starts)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from langchain_core.language_models import FakeListChatModel
 
 from oprag import ContextOptions
 from oprag.errors import OptionError
