@@ -146,30 +146,30 @@ def test_each_search_is_made_again_and_the_index_is_not_measured(tmp_path):
     path = tmp_path / "results.db"
     embedder = Slow()
     # What a run has found and embedded before is not read.
-    run(slow(embedder), path)
+    run(slow(embedder, data=keepers(1, 2)), path)
     embedder.questions.clear()
     documents = len(embedder.documents)
     grid = {"k": [2, 4, 6], "chunk_size": 32, "method": "context_only", "order": ["source", "rank"]}
-    run(slow(embedder, grid=grid), path, measure=True)
+    run(slow(embedder, grid=grid, data=keepers(1, 2)), path, measure=True)
     asked = [text for text in embedder.questions if text.startswith("Who")]
     found = [row for row in rows(path, MEASURED) if row[3] is not None]
-    assert len(asked) == len(found) == 5 * 6 - 6
+    assert len(asked) == len(found) == 5 * 2 - 2
     assert len(embedder.documents) == documents
     assert all(seconds >= 0.05 for *_, seconds, _, _ in found)
 
 
 def test_what_embedding_the_documents_takes_is_not_measured(tmp_path):
-    run(slow(Slow(documents=2.0), data=keepers(1, 2)), tmp_path / "results.db", measure=True)
-    assert all(0.05 <= seconds < 2.0 for *_, seconds, _, _ in rows(tmp_path / "results.db", MEASURED))
+    run(slow(Slow(documents=1.0), data=keepers(1, 2)), tmp_path / "results.db", measure=True)
+    assert all(0.05 <= seconds < 1.0 for *_, seconds, _, _ in rows(tmp_path / "results.db", MEASURED))
 
 
 def test_judges_are_not_measured(tmp_path):
     path = tmp_path / "results.db"
-    judge = RecordingModel(lambda text: "GRADE: C", seconds=2.0)
+    judge = RecordingModel(lambda text: "GRADE: C", seconds=1.0)
     models = {"reader": ModelSpec(RecordingModel(), "reader"), "judge": ModelSpec(judge, "judge")}
     judged = {"metrics": ["correct"], "judges": {"correct": {"model": "judge"}}}
     grid = {"k": 2, "chunk_size": 32, "model": "reader"}
     given = experiment(models=models, grid=grid, data=keepers(1, 1), **judged)
     assert run(given, path, measure=True).complete
     assert rows(path, "SELECT scores FROM answers") == [('{"correct":1.0}',)]
-    assert all(seconds < 2.0 for *_, seconds, _, _ in rows(path, MEASURED))
+    assert all(seconds < 1.0 for *_, seconds, _, _ in rows(path, MEASURED))
