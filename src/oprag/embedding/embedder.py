@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from oprag.errors import OptionError
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DualEncoder", "Embedder", "WrappedEmbedder", "as_wrapped", "model_of"]
+__all__ = ["DualEncoder", "Embedder", "WrappedEmbedder", "model_of"]
 
 Encoder = Callable[[Sequence[str]], Any]
 
@@ -114,18 +112,3 @@ def model_of(embedder: Any) -> Any:
     while isinstance(embedder, WrappedEmbedder):
         embedder = embedder.embeddings
     return embedder
-
-
-def as_wrapped(embeddings: Any, wrap: Callable[[Any], Any] | None, rule: str) -> Any:
-    """Wrap a framework's embedding model as an `Embedder`; return an `Embedder` unchanged.
-
-    Args:
-        embeddings: The embedding model, or an `Embedder`.
-        wrap: Creates the `Embedder`; None if the object cannot be wrapped.
-        rule: Error message about the expected type.
-    """
-    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
-        return embeddings
-    if wrap is None:
-        raise OptionError(f"{rule}, got {type(embeddings).__name__}", embeddings)
-    return wrap(embeddings)

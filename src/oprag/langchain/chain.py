@@ -26,13 +26,13 @@ from oprag.adapters.fields import (
     common_cache,
     given_options,
 )
+from oprag.adapters.name_hints import LANGCHAIN_CHAIN
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.chain_output import ChainOutput, emitting
 from oprag.langchain.classic import classic_fields
 from oprag.langchain.messages import as_template, history_of, window_of
-from oprag.langchain.name_hints import CHAIN
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
 from oprag.langchain.search_chain import with_inputs, without_retrievers
 from oprag.langchain.vectors import EmbeddingsFields
@@ -128,7 +128,7 @@ class OrderPreservingChain(
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
     )
 
-    _name_hints: ClassVar = CHAIN
+    _name_hints: ClassVar = LANGCHAIN_CHAIN
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, including one with retries, fallbacks or structured output."

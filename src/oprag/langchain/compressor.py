@@ -11,9 +11,9 @@ from pydantic import ConfigDict, model_validator
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag.adapters.fields import ContextFields, ReadSourceFields
+from oprag.adapters.name_hints import LANGCHAIN_COMPRESSOR
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.name_hints import COMPRESSOR
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.options import check_question, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
@@ -54,7 +54,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _name_hints: ClassVar = COMPRESSOR
+    _name_hints: ClassVar = LANGCHAIN_COMPRESSOR
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

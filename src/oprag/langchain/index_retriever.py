@@ -11,9 +11,9 @@ from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag.adapters.fields import OptionFields
+from oprag.adapters.name_hints import LANGCHAIN_INDEX_RETRIEVER
 from oprag.errors import OptionError
 from oprag.index.document_index import DocumentIndex, SearchKind
-from oprag.langchain.name_hints import INDEX_RETRIEVER
 from oprag.options import check_count, check_question
 
 __all__ = ["DocumentIndexRetriever"]
@@ -38,7 +38,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _name_hints: ClassVar = INDEX_RETRIEVER
+    _name_hints: ClassVar = LANGCHAIN_INDEX_RETRIEVER
     _how_to_pass: ClassVar = {"oprag.DocumentIndex": ("index=index",)}
 
     index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from langchain_core.embeddings import Embeddings
 
-if TYPE_CHECKING:
-    from oprag.embedding.static import LocalEmbedder
+from oprag.embedding.static import local_embedder
 
 __all__ = ["LocalEmbeddings"]
 
@@ -30,15 +27,7 @@ class LocalEmbeddings(Embeddings):
     """
 
     def __init__(self) -> None:
-        _ = self.embedder  # fails here without the extra
-
-    @property
-    def embedder(self) -> LocalEmbedder:
-        """The `oprag.LocalEmbedder` that embeds."""
-        # `as_embedder` loads this module for all embeddings, and should not load NumPy.
-        from oprag.embedding.static import local_embedder
-
-        return local_embedder()
+        local_embedder()  # fails here without the extra
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed documents.
@@ -49,8 +38,7 @@ class LocalEmbeddings(Embeddings):
         Returns:
             One vector of 256 numbers for each text.
         """
-        vectors: Any = self.embedder.embed_documents(texts).tolist()
-        return vectors  # type: ignore[no-any-return]
+        return local_embedder().embed_documents(texts).tolist()  # type: ignore[no-any-return]
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question.

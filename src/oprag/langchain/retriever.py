@@ -18,10 +18,10 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from oprag._internal.masking import listed
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
 from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields
+from oprag.adapters.name_hints import LANGCHAIN_RETRIEVER
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.name_hints import RETRIEVER
 from oprag.langchain.search import SearchType, documents_and_scores, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
@@ -189,7 +189,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _name_hints: ClassVar = RETRIEVER
+    _name_hints: ClassVar = LANGCHAIN_RETRIEVER
 
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:

@@ -9,11 +9,11 @@ from langchain_core.documents import Document
 from pydantic import Field, SkipValidation
 
 from oprag.adapters.fields import VectorFields, list_of_neighbors
+from oprag.adapters.name_hints import HOW_TO_PASS
 from oprag.chunk import Chunk, changed
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.name_hints import HOW_TO_PASS
 from oprag.options import ContextOptions, requires
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of

@@ -17,7 +17,7 @@ class LocalEmbedding(BaseEmbedding):
     """A LlamaIndex embedding model that needs no API key, no download and no torch: `oprag.LocalEmbedder`.
 
     For examples, tests and first tries; a sentence encoder finds more. Vectors have 256 dimensions. All instances share
-    one model. The async methods run in a thread.
+    one model.
 
     Raises:
         MissingExtraError: The extra `local` is not installed.
@@ -46,14 +46,8 @@ class LocalEmbedding(BaseEmbedding):
         """Name of the class in LlamaIndex's serialization."""
         return "LocalEmbedding"
 
-    @property
-    def embedder(self) -> LocalEmbedder:
-        """The `oprag.LocalEmbedder` that embeds."""
-        return local_embedder()
-
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: Any = self.embedder.embed_documents(texts).tolist()
-        return vectors  # type: ignore[no-any-return]
+        return local_embedder().embed_documents(texts).tolist()  # type: ignore[no-any-return]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
@@ -64,8 +58,6 @@ class LocalEmbedding(BaseEmbedding):
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
 
-    async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await asyncio.to_thread(self._get_text_embedding, text)
-
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await asyncio.to_thread(self._get_query_embedding, query)
+        # Faster than a thread.
+        return self._get_query_embedding(query)

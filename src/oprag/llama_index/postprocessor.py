@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag._internal.warn import warn
 from oprag.adapters.fields import callables
+from oprag.adapters.name_hints import LLAMA_INDEX_POSTPROCESSOR
 from oprag.context import Context
 from oprag.errors import RetrievalWarning
-from oprag.llama_index.name_hints import POSTPROCESSOR
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.llama_index.vectors import IndexFields, context_of
@@ -78,7 +78,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         validate_assignment=True,
     )
 
-    _name_hints: ClassVar = POSTPROCESSOR
+    _name_hints: ClassVar = LLAMA_INDEX_POSTPROCESSOR
 
     @classmethod
     def class_name(cls) -> str:

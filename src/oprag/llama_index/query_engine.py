@@ -29,12 +29,12 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import MethodFields, common_cache, given_options
+from oprag.adapters.name_hints import LLAMA_INDEX_ENGINE
 from oprag.context import Context, build_context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
-from oprag.llama_index.name_hints import ENGINE
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
@@ -95,7 +95,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         validate_assignment=True,
     )
 
-    _name_hints: ClassVar = ENGINE
+    _name_hints: ClassVar = LLAMA_INDEX_ENGINE
 
     llm: SkipValidation[LLM] = Field(
         default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False

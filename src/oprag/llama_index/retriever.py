@@ -12,8 +12,8 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
+from oprag.adapters.name_hints import LLAMA_INDEX_RETRIEVER
 from oprag.context import Context
-from oprag.llama_index.name_hints import RETRIEVER
 from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.vectors import IndexFields, NodeSources, context_of, refuse_reordered
 from oprag.options import ContextOptions, check_question
@@ -61,7 +61,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         validate_assignment=True,
     )
 
-    _name_hints: ClassVar = RETRIEVER
+    _name_hints: ClassVar = LLAMA_INDEX_RETRIEVER
 
     retriever: BaseRetriever = Field(
         description="Any LlamaIndex retriever; the rank of a node is its index in the list."

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 
 from oprag._internal.sync_async import Step, Steps
 from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
+from oprag.adapters.name_hints import HOW_TO_PASS
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
@@ -23,7 +24,6 @@ from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
-from oprag.llama_index.name_hints import HOW_TO_PASS
 from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
 from oprag.llama_index.nodes import shown_nodes
 from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in

@@ -59,8 +59,6 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "top_k": "use k=",
         "max_tokens_limit": "use token_budget=",
         "score_threshold": 'search_kwargs={"score_threshold": ...}',
-        "weights": "use retriever=EnsembleRetriever(retrievers=..., weights=...)",
-        "docstore": "use retriever=ParentDocumentRetriever(vectorstore=..., docstore=..., child_splitter=...)",
     },
     langchain.OrderPreservingCompressor: {
         "top_n": "use k=",
