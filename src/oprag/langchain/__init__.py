@@ -16,16 +16,15 @@ from oprag.langchain.retriever import OrderPreservingRetriever
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
-    from oprag.langchain.check import check_positions
     from oprag.langchain.cited_messages import cited_message
     from oprag.langchain.embedder import as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
     from oprag.langchain.local_embeddings import LocalEmbeddings
     from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
+    from oprag.langchain.positions import check_positions, write_positions
     from oprag.langchain.reading_tools import create_reading_tools
     from oprag.langchain.search_results import gather_search_results, lay_out_messages, working_context_of
     from oprag.langchain.search_tool import create_search_tool
-    from oprag.langchain.write import write_positions
 
 __all__ = [
     "DocumentIndexRetriever",
@@ -58,13 +57,13 @@ __getattr__ = loader(
         "OrderPreservingMiddleware": "oprag.langchain.middleware",
         "WorkingContextState": "oprag.langchain.middleware",
         "as_embedder": "oprag.langchain.embedder",
-        "check_positions": "oprag.langchain.check",
+        "check_positions": "oprag.langchain.positions",
         "cited_message": "oprag.langchain.cited_messages",
         "create_reading_tools": "oprag.langchain.reading_tools",
         "create_search_tool": "oprag.langchain.search_tool",
         "gather_search_results": "oprag.langchain.search_results",
         "lay_out_messages": "oprag.langchain.search_results",
         "working_context_of": "oprag.langchain.search_results",
-        "write_positions": "oprag.langchain.write",
+        "write_positions": "oprag.langchain.positions",
     },
 )

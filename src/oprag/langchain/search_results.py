@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,10 +18,10 @@ from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_forms, unreadable_form
-from oprag.methods.citations import numbers_in
+from oprag.methods.citations import renumbered
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
-from oprag.pipeline.markers import MARKER, without_markers
+from oprag.pipeline.markers import without_markers
 from oprag.pipeline.ranked_list import RankedList
 
 __all__ = [
@@ -360,18 +359,10 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
 
 
 def _renumbered(message: ToolMessage, numbers: Mapping[int, int]) -> ToolMessage:
-    """The answer of a subagent with these numbers instead of its own; those that it was never shown become text."""
+    """The answer of a subagent with these numbers instead of its own."""
     if not isinstance(message.content, str) or _is_json(message.content):
         return message
-
-    def renumber(marker: re.Match[str]) -> str:
-        cited = numbers_in(marker)
-        known = [numbers[number] for number in cited if number in numbers]
-        if known == cited:
-            return marker[0]
-        return f"{known}" if known else without_markers(marker[0])
-
-    return message.model_copy(update={"content": MARKER.sub(renumber, message.content)})
+    return message.model_copy(update={"content": renumbered(message.content, numbers)})
 
 
 def _is_json(text: str) -> bool:

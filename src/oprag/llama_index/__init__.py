@@ -16,16 +16,15 @@ from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.stamp_positions import StampPositions
 
 if TYPE_CHECKING:
-    from oprag.llama_index.check import check_positions
     from oprag.llama_index.cited_messages import cited_message
     from oprag.llama_index.embedder import as_embedder
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
     from oprag.llama_index.local_embedding import LocalEmbedding
+    from oprag.llama_index.positions import check_positions, write_positions
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
     from oprag.llama_index.reading_tools import create_reading_tools
     from oprag.llama_index.search_results import working_context_of
     from oprag.llama_index.search_tool import create_search_tool
-    from oprag.llama_index.write import write_positions
 
 __all__ = [
     "LocalEmbedding",
@@ -52,11 +51,11 @@ __getattr__ = loader(
         "OrderPreservingFunctionAgent": "oprag.llama_index.function_agent",
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
         "as_embedder": "oprag.llama_index.embedder",
-        "check_positions": "oprag.llama_index.check",
+        "check_positions": "oprag.llama_index.positions",
         "cited_message": "oprag.llama_index.cited_messages",
         "create_reading_tools": "oprag.llama_index.reading_tools",
         "create_search_tool": "oprag.llama_index.search_tool",
         "working_context_of": "oprag.llama_index.search_results",
-        "write_positions": "oprag.llama_index.write",
+        "write_positions": "oprag.llama_index.positions",
     },
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -16,9 +17,8 @@ from oprag._internal.warn import warn
 from oprag.adapters.fields import callables
 from oprag.adapters.name_hints import LLAMA_INDEX_POSTPROCESSOR
 from oprag.context import Context
-from oprag.errors import RetrievalWarning
+from oprag.errors import RetrievalWarning, SerializationWarning
 from oprag.llama_index.nodes import chunks_of, nodes_of
-from oprag.llama_index.saving import LEFT_OUT, loaded, without_functions
 from oprag.llama_index.vectors import IndexFields, context_of
 from oprag.options import ContextOptions
 from oprag.pipeline.ranked_list import by_rank
@@ -28,6 +28,7 @@ __all__ = ["OrderPreservingPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
 
+_LEFT_OUT = "left_out"
 _MIN_SCORES = 8  # fewer can be in any order by chance
 
 
@@ -138,7 +139,9 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """The options as JSON values; functions and objects are omitted, and listed under "left_out"."""
-        return without_functions(super().to_dict(**kwargs), self._not_saved())
+        names = self._not_saved()
+        kept = {name: value for name, value in super().to_dict(**kwargs).items() if name not in names}
+        return kept | ({_LEFT_OUT: names} if names else {})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
@@ -147,7 +150,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         Raises:
             ValidationError: An option is unknown or invalid.
         """
-        return cls(**loaded(data, kwargs))
+        return cls(**_loaded(data, kwargs))
 
     def _not_saved(self) -> list[str]:
         """The names of set options that JSON cannot represent: functions and objects."""
@@ -163,10 +166,25 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         state = BaseModel.__getstate__(self)
         options = {name: value for name, value in state["__dict__"].items() if _can_be_pickled(value)}
         lost = [name for name in self._not_saved() if name not in options]
-        return {**state, "__dict__": options | ({LEFT_OUT: lost} if lost else {}), "__pydantic_private__": None}
+        return {**state, "__dict__": options | ({_LEFT_OUT: lost} if lost else {}), "__pydantic_private__": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**loaded(state["__dict__"], {}))  # type: ignore[misc]
+        self.__init__(**_loaded(state["__dict__"], {}))  # type: ignore[misc]
+
+
+def _loaded(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords for the constructor from saved options; warns about omitted options that are not passed now."""
+    options = {**data, **given}
+    options.pop("class_name", None)
+    if missing := [name for name in options.pop(_LEFT_OUT, []) if name not in given]:
+        warnings.warn(
+            "these options are functions or objects, which are not saved, so their defaults are used: "
+            f"{', '.join(missing)}; pass them to from_dict as keywords",
+            SerializationWarning,
+            stacklevel=3,
+        )
+    # JSON has no tuples.
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
 
 
 def _can_be_pickled(value: Any) -> bool:

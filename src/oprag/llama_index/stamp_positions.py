@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
-from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from oprag.adapters.fields import HELP, OptionFields
 from oprag.errors import ChunkError
 from oprag.llama_index.nodes import chunk_of
-from oprag.llama_index.saving import loaded, without_functions
 from oprag.options import check_key
 from oprag.positions.source_names import SourceKey
 from oprag.positions.stamp import given_source, stamps
 from oprag.stores.llama_index_nodes import with_metadata
 
 __all__ = ["StampPositions"]
-
-_UNIQUE = "never_cached"
 
 
 class StampPositions(OptionFields, TransformComponent):
@@ -63,10 +60,13 @@ class StampPositions(OptionFields, TransformComponent):
     def _check_source(cls, source: Any) -> str | None:
         return given_source(source)
 
-    @model_validator(mode="after")
-    def _check_options(self) -> Self:
-        check_key("source_key", self.source_key)
-        return self
+    @field_validator("source_key", mode="before")
+    @classmethod
+    def _check_source_key(cls, given: Any) -> Any:
+        # JSON has no tuples.
+        key = tuple(given) if isinstance(given, list) else given
+        check_key("source_key", key)
+        return key
 
     @classmethod
     def class_name(cls) -> str:
@@ -74,21 +74,12 @@ class StampPositions(OptionFields, TransformComponent):
         return "StampPositions"
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """The options as JSON values; a function is omitted, and listed under "left_out"."""
+        """The options as JSON values. A function is not saved: `from_dict` rejects what stands in its place."""
         data = super().to_dict(**kwargs)
         if callable(self.source_key):
             # The cache of a pipeline compares these values, so they must differ for each function.
-            return without_functions(data, ["source_key"]) | {_UNIQUE: uuid4().hex}
+            data["source_key"] = {"function": uuid4().hex}
         return data
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
-        """Create a step from the result of `to_dict`; pass the omitted options as keywords.
-
-        Raises:
-            ValidationError: An option is unknown or invalid.
-        """
-        return cls(**loaded({name: value for name, value in data.items() if name != _UNIQUE}, kwargs))
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ARG002
         """Copy the nodes, with `chunk_index` and `chunk_numbering` in their metadata, which models are not shown."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -24,13 +24,14 @@ from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
-from oprag.llama_index.neighbors import NO_FILTER, in_documents, neighbor_reader, store_reader
+from oprag.llama_index.neighbors import NO_FILTER, chunk_of_stored, neighbor_reader
 from oprag.llama_index.nodes import shown_nodes
 from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
-from oprag.stores.listing import searched_store
+from oprag.stores.listing import can_list, searched_store
+from oprag.stores.stored_neighbors import StoredNeighbors
 
 if TYPE_CHECKING:
     from oprag.embedding.vectors import VectorSources
@@ -39,20 +40,6 @@ __all__ = ["FindPositions", "IndexFields", "NodeSources", "context_of", "refuse_
 
 FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 """Adds places to chunks without a position in their metadata, from the text of the source or the store."""
-
-
-class Readable(NamedTuple):
-    """A store that may be read, with the restrictions of the search.
-
-    Attributes:
-        searched: The components to read from.
-        retriever: The retriever whose filter applies.
-        documents: The ids of the documents that the retriever is restricted to.
-    """
-
-    searched: Searched
-    retriever: BaseRetriever | None
-    documents: Collection[str] | None
 
 
 _RESTRICTIONS = ("filters", "node_ids")
@@ -202,34 +189,31 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """The reader of neighbors; None if it might read chunks that the search excludes."""
         given = self.read_neighbors
         if given is not None and not isinstance(given, VectorStoreIndex):
-            return neighbor_reader(given, None, self._searched)
-        if (readable := self._readable()) is None:
+            return neighbor_reader(given, self._searched)
+        store, readable = self._store_of_neighbors(), self._readable()
+        if store is None or readable is None or not can_list(store):
             return None
-        searched, retriever, documents = readable
-        store = store_of(searched, _RESTRICTIONS)
-        listed = None if store is None else store_reader(store, documents, options, store_order=self.store_order)
-        return neighbor_reader(None if given is None else given.docstore, searched.docstore, retriever, listed)
+        passes = partial(_in_documents, readable.restrictions.get("documents"))
+        return StoredNeighbors(store, options, chunk_of_stored, self.store_order, passes)
 
-    def _readable(self) -> Readable | None:
+    def _readable(self) -> Searched | None:
         """The store that may be read; None if that might return chunks that the search excludes."""
         given = self.read_neighbors if isinstance(self.read_neighbors, VectorStoreIndex) else None
         # Not `isinstance`: a subclass may search differently.
         known = type(self._searched) is VectorIndexRetriever and searched_by(self._searched)
-        retriever = self._searched if known else None
-        searched = self._where() if given is None else searched_in(given, retriever)
-        if searched is None or (given is None and retriever is None):
-            return None
-        return Readable(searched, retriever, searched.restrictions.get("documents"))
+        if given is not None:
+            return searched_in(given, self._searched if known else None)
+        return self._where() if known else None
 
     def _store_of_neighbors(self) -> StoreAdapter | None:
         """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         readable = self._readable()
-        return None if readable is None else store_of(readable.searched, _RESTRICTIONS)
+        return None if readable is None else store_of(readable, _RESTRICTIONS)
 
     def _passes(self, stored: StoredChunk) -> bool:
         """Whether a chunk belongs to the documents that the search is restricted to in addition to its filter."""
         readable = self._readable()
-        return readable is not None and in_documents(readable.documents, stored)
+        return readable is not None and _in_documents(readable.restrictions.get("documents"), stored)
 
     def _stores(self) -> list[StoreAdapter]:
         """The adapters of the searched stores; empty if they are unknown."""
@@ -313,6 +297,10 @@ class NodeSources:
         for text in query.embedding_strs:
             vectors.append((yield from question_vector(text, self.vectors)))  # noqa: PERF401 - yields
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
+
+
+def _in_documents(documents: Collection[str] | None, stored: StoredChunk) -> bool:
+    return documents is None or stored.node.ref_doc_id in documents
 
 
 def refuse_reordered(retriever: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Span
 from oprag.methods.quotes import is_quoted, normal, quote_before
-from oprag.pipeline.markers import MARKER
+from oprag.pipeline.markers import MARKER, without_markers
 from oprag.pipeline.section import section_of
 from oprag.pipeline.stitch import Passage, stitch
 from oprag.positions.readings import page_of
@@ -142,23 +142,22 @@ def _cited_span(passage: Passage) -> Span | None:
     return Span(spans[0].start, spans[-1].end, spans[0].page)
 
 
-def renumbered(text: str, offset: int, passages: int) -> str:
-    """Add an offset to the numbers in markers, to combine texts that cite different passages.
+def renumbered(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with other numbers in its markers, to combine texts that cite different passages.
 
-    In a marker with a number that cites no passage, the brackets become parentheses, since it could otherwise cite a
-    passage of another text.
+    A number that cites no passage is left out; a marker with only such numbers becomes text.
 
     Args:
         text: The text.
-        offset: Number of passages before those of this text.
-        passages: Number of passages that the text can cite.
+        numbers: The new number of each passage that the text can cite.
     """
 
     def renumber(marker: re.Match[str]) -> str:
-        numbers = numbers_in(marker)
-        if not all(1 <= number <= passages for number in numbers):
-            return f"({marker[1]})"
-        return f"[{', '.join(str(number + offset) for number in numbers)}]"
+        cited = numbers_in(marker)
+        known = [numbers[number] for number in cited if number in numbers]
+        if known == cited:
+            return marker[0]
+        return f"{known}" if known else without_markers(marker[0])
 
     return MARKER.sub(renumber, text)
 

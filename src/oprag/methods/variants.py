@@ -66,8 +66,11 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
         if result.found and result.text.strip():
+            text = result.text
             # Without cite=True, passages have no numbers, and [1] is ordinary text.
-            text = renumbered(result.text, len(passages), len(result.passages)) if task.options.cite else result.text
+            if task.options.cite:
+                numbers = range(1, len(result.passages) + 1)
+                text = renumbered(text, {number: number + len(passages) for number in numbers})
             answers.append(PassageAnswer(text, question=question))
             passages += result.passages
     return AnsweredVariants(tuple(contexts), tuple(answers), tuple(passages), notes)

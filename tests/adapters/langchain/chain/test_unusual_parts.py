@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
@@ -228,7 +229,7 @@ async def test_the_time_of_who_reads_is_not_that_of_the_answer(is_async: bool, m
     assert answer.calls[0].seconds < 1_000
 
 
-class FewVectors:
+class FewVectors(Embeddings):
     """Gives one vector, whatever it is asked for."""
 
     def embed_query(self, text: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""Check whether the order of sources is known in LlamaIndex's indexes, retrievers, stores and nodes."""
+"""Check and write the positions of the nodes in LlamaIndex's indexes, retrievers and stores."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.source_names import SourceKey
 from oprag.positions.suggestions import LLAMA_INDEX
+from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search
 from oprag.stores.llama_index_chunks import node_of_row
+from oprag.stores.write_into import write_into
 
-__all__ = ["check_positions"]
+__all__ = ["check_positions", "write_positions"]
 
 _CANNOT_DELETE = "FaissVectorStore"
 
@@ -112,6 +114,56 @@ def check_positions(
         suggestions,
         max_chunks=max_chunks,
         read_source=as_reader(read_source),
+    )
+
+
+def write_positions(
+    index: Any,
+    *,
+    read_source: ReadSource | None = None,
+    trust_store_order: bool = False,
+    source_key: SourceKey | None = None,
+    dry_run: bool = False,
+) -> WrittenPositions:
+    """Write missing positions into the metadata of the nodes of an index, without embedding anything.
+
+    The order of a source is taken from its full text if `read_source` contains it, else from the links of its nodes,
+    else from the insertion order of the store if overlapping texts confirm it. Nodes receive `chunk_index` and
+    `chunk_numbering`, the same keys as from `StampPositions`; those without a page that are located in a text also
+    receive `start_index` and `end_index`. These keys are neither embedded nor shown to models. Vectors, texts and all
+    other metadata are not changed. Sources whose order is known are skipped, unless it was written from the insertion
+    order of the store and `read_source` contains their text. If a call is interrupted, the next one writes the rest.
+
+    Args:
+        index: A `VectorStoreIndex`, whose store and docstore are both updated; another index; a vector store that
+            stores texts; or a docstore. Persist a store in memory afterwards.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, a function that takes the name, or the documents of a loader.
+        trust_store_order: Whether to write the insertion order of the store where nothing confirms it. It is wrong if
+            part of a source was added later, for example by an update, and no warning is issued afterwards.
+        source_key: See `oprag.ContextOptions.source_key`.
+        dry_run: Determine the positions without writing them.
+
+    Returns:
+        The number of positions written for each source, with the reason if some are missing. It prints as a table.
+
+    Raises:
+        OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
+    """
+    store = index
+    if isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
+        adapter = adapter_of(store)
+    else:
+        searched = searched_in(index)
+        store = searched.docstore if searched.vector_store is None else searched.vector_store
+        adapter = store_of(searched)
+    return write_into(
+        adapter,
+        store,
+        read_source=read_source,
+        trust_store_order=trust_store_order,
+        source_key=source_key,
+        dry_run=dry_run,
     )
 
 

@@ -1,8 +1,8 @@
-"""Check whether the order of sources is known in LangChain's stores, retrievers and documents."""
+"""Check and write the positions of the chunks in LangChain's stores, retrievers and documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +20,12 @@ from oprag.positions.check_report import PositionCheck
 from oprag.positions.readings import PositionKey
 from oprag.positions.source_names import SourceKey
 from oprag.positions.suggestions import LANGCHAIN
+from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search, chunks_of_rows
+from oprag.stores.write_into import write_into
 
-__all__ = ["check_positions"]
+__all__ = ["check_positions", "write_positions"]
 
 
 def check_positions(
@@ -71,7 +73,7 @@ def check_positions(
         store_order = searched.store_order
         read_source = searched.read_source if read_source is None else read_source
     options = ContextOptions(source_key=source_key, position_key=position_key)
-    adapters = list(_adapters(searched))
+    adapters = _adapters(searched)
     listings = [
         Checked(
             adapter.name,
@@ -98,16 +100,67 @@ def check_positions(
     )
 
 
-def _adapters(searched: Any) -> Iterator[StoreAdapter]:
+def write_positions(
+    store: Any,
+    *,
+    read_source: ReadSource | None = None,
+    trust_store_order: bool = False,
+    source_key: SourceKey | None = None,
+    dry_run: bool = False,
+) -> WrittenPositions:
+    """Write missing positions into the metadata of the chunks of a store, without embedding anything.
+
+    The order of a source is taken from its full text if `read_source` contains it, else from the insertion order of the
+    store if overlapping texts confirm it. Chunks receive `chunk_index` and `chunk_numbering`, the same keys as from
+    `stamp_positions`; those without a page that are located in a text also receive `start_index` and `end_index`.
+    Vectors, texts and all other metadata are not changed. Sources whose order is known are skipped, unless it was
+    written from the insertion order of the store and `read_source` contains their text. If a call is interrupted, the
+    next one writes the rest.
+
+    Args:
+        store: A vector store. Save a store in memory, such as `FAISS`, afterwards.
+        read_source: Where to read the full text of a source: a folder of text, Markdown and PDF files, a mapping of
+            source names to texts, a function that takes the name, or the documents of a loader.
+        trust_store_order: Whether to write the insertion order of the store where nothing confirms it. It is wrong if
+            part of a source was added later, for example by an update, and no warning is issued afterwards.
+        source_key: See `oprag.ContextOptions.source_key`.
+        dry_run: Determine the positions without writing them.
+
+    Returns:
+        The number of positions written for each source, with the reason if some are missing. It prints as a table.
+
+    Raises:
+        OptionError: The store cannot list its chunks or change their metadata, or an option is invalid.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from langchain_core.vectorstores import InMemoryVectorStore
+        >>> store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        >>> _ = store.add_texts(["Cats purr.", "Dogs bark."], [{"source": "pets"}] * 2)
+        >>> print(write_positions(store, read_source={"pets": "Cats purr. Dogs bark."}))
+        positions of 2 of 2 chunks were written
+        <BLANKLINE>
+          source  chunks  written  position from       note
+          pets    2       2        text of the source
+        >>> sorted(document.metadata["start_index"] for document in store.similarity_search("Who barks?"))
+        [0, 11]
+    """
+    return write_into(
+        adapter_of(store),
+        store,
+        read_source=read_source,
+        trust_store_order=trust_store_order,
+        source_key=source_key,
+        dry_run=dry_run,
+    )
+
+
+def _adapters(searched: Any) -> list[StoreAdapter]:
     """The adapters of the searched stores."""
-    found: Iterable[tuple[Any, Mapping[str, Any]]] = [(searched, {})]
-    if isinstance(searched, OrderPreservingRetriever) and searched.vectorstore is not None:
-        found = [(searched.vectorstore, searched.search_kwargs)]
-    elif isinstance(searched, Runnable):
-        found = searched_in(searched)
-    for one, search in found:
-        if (adapter := adapter_of(one, search)) is not None:
-            yield adapter
+    if isinstance(searched, OrderPreservingRetriever):
+        return searched._searched(None)  # noqa: SLF001
+    searches = searched_in(searched) if isinstance(searched, Runnable) else [(searched, {})]
+    return [adapter for one, search in searches if (adapter := adapter_of(one, search)) is not None]
 
 
 def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
