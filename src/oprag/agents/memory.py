@@ -26,7 +26,6 @@ class Search:
         places: Places of other chunks, which were found without one before.
         shown: The numbers that have text in the result.
         within: Numbers whose text is a part of other text in the result, with the number of that text.
-        over_budget: The numbers that did not fit the token budget.
         tokens: Number of tokens in the text, including the note.
         checksum: Checksum of the text, including the note.
         note: The line after the passages.
@@ -41,7 +40,6 @@ class Search:
     places: list[tuple[int, Place]]
     shown: list[int]
     within: list[tuple[int, int]]
-    over_budget: list[int]
     tokens: int
     checksum: int
     note: str = ""
@@ -167,7 +165,6 @@ class Memory:
                 places=places,
                 shown=list(dict.fromkeys(numbers[number] for number in search.shown)),
                 within=[(numbers[number], numbers[by]) for number, by in search.within],
-                over_budget=[numbers[number] for number in search.over_budget],
             )
         )
 

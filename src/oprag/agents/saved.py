@@ -77,7 +77,7 @@ def _add(search: Search, memory: Memory) -> None:
     shown = {*search.shown, *(by for _, by in search.within)}
     _check("name", search.name not in memory.searches)
     _check("found", len(found) == len(search.found) and all(1 <= number <= known for number in found))
-    _check("shown", found.issuperset([*shown, *search.over_budget, *(number for number, _ in search.within)]))
+    _check("shown", found.issuperset([*shown, *(number for number, _ in search.within)]))
     _check("note", search.note == clean_note(search.note))
     for chunk, span in zip(search.new, search.spans, strict=True):
         memory.append(chunk if chunk.place is None else changed(chunk, place=_place(chunk.place)), span)

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
 
 from oprag._internal.masking import describe
 from oprag._internal.warn import warn
+from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.search_result_blocks import Form
 from oprag.agents.working_context import SEARCH_OPTIONS, WorkingContext
 from oprag.errors import OptionError, RetrievalWarning
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, check_choice
 
 __all__ = [
     "DEFAULT_K",
     "NOTHING",
     "READING_TOOLS",
     "SEARCH",
-    "SEARCH_DESCRIPTIONS",
     "AgentTool",
     "Argument",
     "ReadingTool",
@@ -32,13 +32,12 @@ __all__ = [
     "refusal",
     "refuse_options",
     "schema_of",
+    "search_description",
     "warn_if_unreadable",
 ]
 
 DEFAULT_K = 16
 """The number of chunks that a search returns by default."""
-NOTHING = "Nothing was found."
-"""The result of a search without results."""
 
 
 class Argument(NamedTuple):
@@ -101,7 +100,7 @@ SEARCH = AgentTool(
     "cite them by these; a number without text refers to a passage of an earlier search.",
     {"query": Argument(str, "What to search for, as a question or in keywords.")},
 )
-SEARCH_DESCRIPTIONS: Mapping[Form, str] = {
+_DESCRIPTIONS: Mapping[Form, str] = {
     "text": SEARCH.description,
     # A model that is given blocks cites without being told so.
     "search_result": "Search the documents. Returns passages in the order of their source. A number without text, such "
@@ -177,6 +176,13 @@ def check_tool_name(option: str, value: Any, minimum: int = 1) -> None:
         raise OptionError(
             f"{option} must have {minimum} to 48 letters, digits, underscores and hyphens, got {describe(value)}", value
         )
+
+
+def search_description(name: str, description: str | None, content: Form) -> str:
+    """The description of a search tool, whose name and form of results are checked."""
+    check_tool_name("name", name)
+    check_choice("content", content, get_args(Form))
+    return _DESCRIPTIONS[content] if description is None else description
 
 
 def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:

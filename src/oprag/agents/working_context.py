@@ -248,7 +248,6 @@ class WorkingContext:
                 places,
                 result.shown,
                 result.within,
-                list(result.over_budget),
                 result.tokens,
                 _checksum(fingerprint(shaped)),
                 note,

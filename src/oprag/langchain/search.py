@@ -34,13 +34,9 @@ def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapp
         if search_type == "similarity_score_threshold":
             return (yield _call(store, "similarity_search_with_relevance_scores", query, **kwargs))
         scored = "similarity_search_with_score"
-        in_threads = _has_own(store, scored)
-        # Prefer an async search without scores to one with scores in a thread.
-        in_tasks = _has_own(store, f"a{scored}") or (in_threads and not _has_own(store, "asimilarity_search"))
-        names = [scored if in_threads else "similarity_search", f"a{scored}" if in_tasks else "asimilarity_search"]
-        run, arun = (partial(getattr(store, name), query, **kwargs) for name in names)
+        own = _has_own(store, scored) or _has_own(store, f"a{scored}")
         try:
-            return (yield Step(run, arun))
+            return (yield _call(store, scored if own else "similarity_search", query, **kwargs))
         except NotImplementedError:
             return (yield _call(store, "similarity_search", query, **kwargs))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
@@ -17,16 +17,14 @@ from oprag.agents.tools import (
     DEFAULT_K,
     NOTHING,
     SEARCH,
-    SEARCH_DESCRIPTIONS,
-    check_tool_name,
     refuse_options,
     schema_of,
+    search_description,
 )
 from oprag.context import Context
 from oprag.errors import BudgetError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import SearchArtifact
-from oprag.options import check_choice
 
 __all__ = ["blocks", "create_search_tool", "tool_retriever"]
 
@@ -76,9 +74,7 @@ def create_search_tool(
         <BLANKLINE>
         It ends.
     """
-    check_tool_name("name", name)
-    check_choice("content", content, get_args(Form))
-    description = SEARCH_DESCRIPTIONS[content] if description is None else description
+    description = search_description(name, description, content)
     searched = tool_retriever(retriever, options)._for_many_searches()  # noqa: SLF001
 
     # Retrievers may be configured by the config of the run; the callbacks make them child runs of the tool.

@@ -5,7 +5,7 @@
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.async_utils import asyncio_run
@@ -23,11 +23,10 @@ from oprag.agents.tools import (
     DEFAULT_K,
     NOTHING,
     SEARCH,
-    SEARCH_DESCRIPTIONS,
-    check_tool_name,
     gathering_options,
     refuse_options,
     schema_of,
+    search_description,
 )
 from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
@@ -35,7 +34,7 @@ from oprag.context import Context
 from oprag.llama_index.cited_messages import blocks_of
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
-from oprag.options import ContextOptions, check_choice
+from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.stores.llama_index_nodes import with_metadata
 
@@ -120,9 +119,7 @@ def create_search_tool(
         >>> answer = await agent.run("Who is the captain?", ctx=ctx)  # doctest: +SKIP
         >>> (await working_context_of(ctx)).cited(str(answer))  # doctest: +SKIP
     """
-    check_tool_name("name", name)
-    check_choice("content", content, get_args(Form))
-    description = SEARCH_DESCRIPTIONS[content] if description is None else description
+    description = search_description(name, description, content)
     searched, gathering = searched_with(retriever, options)
     searched = searched._for_many_searches()  # noqa: SLF001
 

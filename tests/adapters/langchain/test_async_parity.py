@@ -112,20 +112,6 @@ def test_the_twins_that_langchain_calls_take_the_same_options():
     }
 
 
-@pytest.mark.parametrize("options", SEARCHES, ids=str)
-async def test_both_sides_give_the_same(options: dict[str, Any]):
-    retriever = OrderPreservingRetriever(
-        vectorstore=filled(SyncAndAsync(DeterministicFakeEmbedding(size=16))), **options
-    )
-    found = retriever.invoke(QUESTION)
-    assert found
-    assert await retriever.ainvoke(QUESTION) == found
-    assert await retriever.abatch([QUESTION]) == [found]
-    assert [part async for part in retriever.astream(QUESTION)] == [found]
-    assert (await retriever.aget_context(QUESTION)).to_dict() == retriever.get_context(QUESTION).to_dict()
-    assert await retriever.ainvoke(QUESTION, None, k=2) == retriever.invoke(QUESTION, None, k=2)
-
-
 class SyncAndAsync(InMemoryVectorStore):
     def _select_relevance_score_fn(self) -> Any:
         return lambda cosine: (cosine + 1) / 2
@@ -176,30 +162,6 @@ class Bare(VectorStore):
     @classmethod
     def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "Bare":
         raise NotImplementedError
-
-
-class BareAsync(Bare):
-    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        return parts()[::-1][:k]
-
-
-class BareAsyncBesideSyncScores(BareAsync):
-    """Scores are not worth a thread: the native search goes before the scores that only a thread would give."""
-
-    similarity_search_with_score = refuse
-
-
-class BareAsyncScores(Bare):
-    async def asimilarity_search_with_score(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        return [(found, 0.5) for found in parts()[::-1][:k]]
-
-
-@pytest.mark.parametrize("kind", [BareAsync, BareAsyncBesideSyncScores, BareAsyncScores])
-async def test_whatever_native_async_search_a_store_has_is_used(kind: type[VectorStore]):
-    retriever = OrderPreservingRetriever(vectorstore=kind(), k=3)
-    assert numbers_of(await retriever.ainvoke(QUESTION)) == [9, 10, 11]
 
 
 class ThreadNoting(SyncAndAsync):

@@ -1,8 +1,6 @@
 """Bad input: a clear error or the documented policy, never a foreign traceback, nothing lost or repeated."""
 
-import json
 import math
-import random
 import re
 import warnings
 from collections.abc import Callable
@@ -12,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from oprag.errors import ChunkError, OpragWarning, QueryError
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever, stamp_positions
-from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import giving
 from tests.adapters.scripted import QUESTION
 
 
@@ -101,41 +97,6 @@ def test_metadata_of_every_wrong_type(ordered: Any, key: str, options: dict[str,
     )
 
 
-@pytest.mark.parametrize("options", [{"stitch": True}, {"annotate": True}], ids=str)
-@pytest.mark.parametrize("key", [key for key in KEYS if key != "relevance_score"])
-@both_surfaces
-def test_what_is_added_can_be_written_as_json_whatever_the_metadata(ordered: Any, key: str, options: dict[str, Any]):
-    documents = [Document(f"Text {place}.", metadata={"source": "s", key: value}) for place, value in enumerate(WRONG)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OpragWarning)
-        found = ordered(documents, **options)
-    for document in found:
-        added = document.metadata["oprag"]
-        assert json.loads(json.dumps(added, allow_nan=False)) == added
-
-
-KEY_VALUES = st.dictionaries(
-    st.sampled_from([*KEYS, "other"]),
-    st.one_of(
-        st.sampled_from(WRONG),
-        st.integers(-2, 12),
-        st.integers(0, 12).map(str),
-        st.floats(),
-        st.text(max_size=3),
-    ),
-)
-
-
-@given(metadata=st.lists(KEY_VALUES, max_size=12))
-def test_nothing_is_lost_or_repeated_whatever_the_metadata(metadata: list[dict[str, Any]]):
-    documents = [Document(f"Text {place}.", metadata=about) for place, about in enumerate(metadata)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OpragWarning)
-        for ordered in SURFACES:
-            assert sorted(map(id, ordered(documents))) == sorted(map(id, documents))
-            assert sum(found.page_content.count("Text") for found in ordered(documents, stitch=True)) == len(documents)
-
-
 @pytest.mark.parametrize("metadata", [None, [1], "source", 5], ids=repr)
 @both_surfaces
 def test_metadata_that_is_no_dictionary(ordered: Any, metadata: Any):
@@ -161,69 +122,3 @@ def test_keys_that_are_no_strings(ordered: Any):
     documents = [Document(text, metadata={"source": "s", 5: 1, None: 2, ("a",): 3}) for text in "xy"]
     with pytest.warns(OpragWarning, match="have no position"):
         assert ordered(documents) == documents
-
-
-@both_surfaces
-def test_texts_with_anything_in_them(ordered: Any):
-    pieces = ["", " ", "\n\n", "\x00", "\ud800", "e\u0301", "👩‍👩‍👧", "\u202eabc", "x" * 100_000]
-    documents = stamp_positions([Document(text) for text in pieces], source="s")
-    assert ordered(documents[::-1]) == documents
-    (stitched,) = ordered(documents[::-1], stitch=True, separator="|")
-    assert stitched.page_content == "|".join(pieces)
-
-
-@both_surfaces
-def test_the_same_document_twice_is_kept_once(ordered: Any):
-    documents = parts(3)
-    assert numbers_of(ordered([documents[2], documents[0], documents[2], documents[1], documents[0]])) == [0, 1, 2]
-
-
-@both_surfaces
-def test_a_copy_of_a_document_is_kept_once_and_the_best_is_kept(ordered: Any):
-    first, second = parts(2)
-    twin = second.model_copy(update={"id": "twin"})
-    found = ordered([second, first, twin])
-    assert [id(document) for document in found] == [id(first), id(second)]
-
-
-@both_surfaces
-def test_equal_text_elsewhere_is_no_duplicate(ordered: Any):
-    documents = stamp_positions([Document("Again.") for _ in range(4)], source="a")
-    documents += stamp_positions([Document("Again.") for _ in range(2)], source="b")
-    assert ordered(documents) == documents
-
-
-@both_surfaces
-def test_duplicates_do_not_take_the_place_of_others(ordered: Any):
-    documents = parts(5)
-    assert numbers_of(ordered([documents[4], documents[4], documents[4], documents[1], documents[3]], k=3)) == [1, 3, 4]
-
-
-def test_duplicates_in_a_store_are_reported():
-    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(4) + parts(4)))
-    assert numbers_of(retriever.invoke(QUESTION)) == [0, 1, 2, 3]
-    context = retriever.get_context(QUESTION)
-    assert sorted(drop.reason for drop in context.dropped) == ["duplicate"] * 4
-    kept = {chunk.rank: chunk.text for chunk in context.kept}
-    assert all(kept[int(drop.value or 0)] == drop.chunk.text for drop in context.dropped)
-
-
-def many(count: int = 20_000) -> list[Document]:
-    return [Document(f"Chunk {number}.", metadata={"source": f"source {number % 7}"}) for number in range(count)]
-
-
-def test_20_000_documents():
-    stamped = stamp_positions(many())
-    ranked = random.Random(5).sample(stamped, len(stamped))
-    expected = sorted(stamped, key=lambda found: (found.metadata["source"], found.metadata["chunk_index"]))
-    assert through_compressor(ranked, source_ranking="name") == expected
-    found = through_retriever(ranked, k=128, token_budget=16_384, source_ranking="name")
-    best = {id(document) for document in ranked[:128]}
-    assert [id(document) for document in found] == [id(document) for document in expected if id(document) in best]
-
-
-def test_20_000_documents_without_any_metadata():
-    documents = [Document(f"Chunk {number}.") for number in range(20_000)]
-    with pytest.warns(OpragWarning) as caught:
-        assert through_compressor(documents) == documents
-    assert len(caught) == 1

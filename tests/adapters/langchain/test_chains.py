@@ -14,8 +14,8 @@ from langchain_classic.chains import (
     create_retrieval_chain,
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MultiQueryRetriever
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -57,20 +57,6 @@ async def test_retrieval_qa(model, retriever, in_order):
     assert [part_numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
 
 
-def test_retrieval_qa_with_refine_reads_the_source_from_its_start(model, retriever, in_order):
-    RetrievalQA.from_chain_type(model, retriever=retriever, chain_type="refine").invoke(QUESTION)
-    assert [number for prompt in model.prompts for number in part_numbers(prompt)] == in_order
-
-
-def test_retrieval_qa_with_map_reduce_puts_the_answers_together_in_order(retriever, in_order):
-    model = RecordingChatModel(answers=[f"Says part {place}." for place in range(7)])
-    RetrievalQA.from_chain_type(model, retriever=retriever, chain_type="map_reduce").invoke(QUESTION)
-    *each, together = model.prompts
-    assert [part_numbers(prompt) for prompt in each] == [[number] for number in in_order]
-    places = [together.index(f"Says part {place}.") for place in range(6)]
-    assert places == sorted(places)
-
-
 async def test_conversational_retrieval_chain(retriever, in_order):
     model = RecordingChatModel(answers=[QUESTION, "An answer."])
     chain = ConversationalRetrievalChain.from_llm(model, retriever=retriever, return_source_documents=True)
@@ -96,21 +82,6 @@ async def test_create_retrieval_chain(model, retriever, in_order):
     assert [part_numbers(prompt) for prompt in model.prompts] == [in_order] * 3
 
 
-def test_without_it_the_prompt_is_in_rank_order(store, model, in_order):
-    """So that the other tests of this file can fail."""
-    answer_from(model, store.as_retriever(search_kwargs={"k": 6})).invoke({"input": QUESTION})
-    (prompt,) = model.prompts
-    assert part_numbers(prompt) != in_order
-    assert sorted(part_numbers(prompt)) == in_order
-
-
-def test_stitched_passages_in_a_retrieval_chain(store, model):
-    retriever = OrderPreservingRetriever(vectorstore=store, stitch=True, separator=" ")
-    result = answer_from(model, retriever).invoke({"input": QUESTION})
-    assert len(result["context"]) == 1
-    assert part_numbers(model.prompts[0]) == list(range(12))
-
-
 async def test_create_history_aware_retriever(retriever, in_order):
     model = RecordingChatModel(answers=[QUESTION, "An answer."])
     rephrase = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{input}")])
@@ -122,25 +93,6 @@ async def test_create_history_aware_retriever(retriever, in_order):
     assert [part_numbers(prompt) for prompt in model.prompts] == [[], in_order]
     assert numbers_of(aware.invoke({"input": QUESTION})) == in_order
     assert numbers_of(await aware.ainvoke({"input": QUESTION})) == in_order
-
-
-def test_as_the_base_of_a_compression_retriever(model, retriever, in_order):
-    """Under a compressor that cuts no documents; one that does belongs inside."""
-
-    class Shortening(BaseDocumentCompressor):
-        def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> list[Document]:
-            return [Document(document.page_content[:-1], metadata=document.metadata) for document in documents]
-
-    outer = ContextualCompressionRetriever(base_compressor=Shortening(), base_retriever=retriever)
-    answer_from(model, outer).invoke({"input": QUESTION})
-    assert part_numbers(model.prompts[0]) == in_order
-
-
-def test_around_a_compression_retriever(store, model, in_order):
-    base = store.as_retriever(search_kwargs={"k": 12})
-    inner = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(order="rank"), base_retriever=base)
-    answer_from(model, OrderPreservingRetriever(retriever=inner, k=6)).invoke({"input": QUESTION})
-    assert part_numbers(model.prompts[0]) == in_order
 
 
 def test_our_compressor_in_a_compression_retriever(store, model, in_order):
@@ -163,22 +115,6 @@ async def test_around_an_ensemble(store, model):
     assert part_numbers(model.prompts[0]) == sorted(fused)
     assert numbers_of(await retriever.ainvoke(QUESTION)) == sorted(fused)
     assert numbers_of(retriever.invoke(QUESTION, None, k=3)) == sorted(fused[:3])
-
-
-def test_inside_an_ensemble(store, retriever, in_order):
-    """There our order is one ranking of several, and the ensemble's own is what counts; it must only run."""
-    ensemble = EnsembleRetriever(retrievers=[retriever, store.as_retriever()], weights=[0.5, 0.5])
-    assert set(numbers_of(ensemble.invoke(QUESTION))) >= set(in_order)
-
-
-async def test_around_a_multi_query_retriever(store):
-    model = RecordingChatModel(answers=["Who sailed?\nWhere to?"])
-    wrapped = MultiQueryRetriever.from_llm(retriever=store.as_retriever(), llm=model)
-    union = numbers_of(wrapped.invoke(QUESTION))
-    assert len(union) > 4
-    retriever = OrderPreservingRetriever(retriever=wrapped)
-    assert numbers_of(retriever.invoke(QUESTION)) == sorted(union) != union
-    assert numbers_of(await retriever.ainvoke(QUESTION)) == sorted(union)
 
 
 def test_around_a_runnable_that_asks_several_questions(store, model):
@@ -218,13 +154,6 @@ async def test_create_retriever_tool(retriever, in_order):
     assert part_numbers(content) == in_order
     assert content.startswith(f"[{in_order[0]}] Part {in_order[0]} of")
     assert await tool.ainvoke({"query": QUESTION}) == content
-
-
-def test_the_artifact_of_a_retriever_tool(retriever, in_order):
-    tool = create_retriever_tool(retriever, "search", "Searches.", response_format="content_and_artifact")
-    message = tool.invoke({"type": "tool_call", "id": "1", "name": "search", "args": {"query": QUESTION}})
-    assert part_numbers(message.content) == in_order
-    assert numbers_of(message.artifact) == in_order
 
 
 class Searching(RecordingChatModel):

@@ -14,25 +14,22 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import DocumentIndex, PositionKind
+from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import ChunkError, OptionError, PositionWarning, SourceWarning
 from oprag.langchain import (
-    DocumentIndexRetriever,
     OrderPreservingChain,
     OrderPreservingRetriever,
     check_positions,
     stamp_positions,
     write_positions,
 )
-from oprag.stores import StoreAdapter, adapter, register_store
+from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, store_of
 from tests.adapters.langchain.test_positions import prose
 from tests.adapters.langchain.test_store_order import split, windows
 from tests.unknown_store import UnknownStore
-
-STAMP = "documents = stamp_positions(documents)  # and fill a new store"
 
 
 def only(found):
@@ -197,22 +194,6 @@ def test_retrievers_that_have_their_documents():
     assert (only(found).chunks, only(found).kind) == (len(windows("a.txt", 1)), PositionKind.STORE)
 
 
-def test_our_own_index():
-    index = DocumentIndex.from_texts({"a.txt": "one two three four five six seven"}, chunk_size=2)
-    for searched in (index, DocumentIndexRetriever(index=index)):
-        found = check_positions(searched)
-        assert (found.searched, only(found).kind, found.ok) == ("DocumentIndex", PositionKind.STAMPED, True)
-    wrapped = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index))
-    assert only(check_positions(wrapped)).chunks == len(index)
-
-
-def test_documents_in_any_iterable():
-    documents = split("a.txt", 1, add_start_index=True)
-    for given in (documents, tuple(documents), iter(documents), (document for document in documents)):
-        assert only(check_positions(given)).chunks == len(documents)
-    assert check_positions([]).sources == ()
-
-
 @pytest.mark.parametrize("given", [[1], ["text"], [Document("a"), None]])
 def test_other_things_in_a_list_are_refused(given):
     with pytest.raises(ChunkError, match="expected LangChain documents"):
@@ -245,17 +226,6 @@ def test_what_cannot_be_listed_is_refused_with_a_way_out(given):
 def test_invalid_options_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
         check_positions(parts(), **options)
-
-
-def test_texts_are_read_from_a_folder_a_mapping_or_a_function(tmp_path):
-    documents = split("a.txt", 1)
-    text = documents[0].page_content
-    for document in documents[1:]:
-        text += f" / {document.page_content}"
-    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-    for read_source in (tmp_path, str(tmp_path), {"a.txt": text}, lambda name: text):
-        found = check_positions(documents, read_source=read_source)
-        assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
 
 
 def test_nothing_is_embedded_or_changed():
@@ -300,24 +270,6 @@ def test_positions_are_written_into_a_store_that_allows_it(registered):
     assert only(check_positions(store_of(torn, WritableStore))).suggestion == suggestion
 
 
-def test_another_store_is_filled_anew(registered):
-    class ReadOnly(LangChainInMemory):
-        write = StoreAdapter.write
-
-    registered(WritableStore, ReadOnly)
-    suggestion = only(check_positions(store_of(split("a.txt", 1), WritableStore))).suggestion
-    assert suggestion == STAMP
-    assert only(check_positions(split("a.txt", 1))).suggestion == STAMP
-
-
-def test_documents_without_a_source_are_named():
-    suggestion = check_positions([Document("a"), Document("b")]).sources[0].suggestion
-    assert suggestion == 'documents = stamp_positions(documents, source="...")  # and fill a new store'
-    names = {"stamp_positions": stamp_positions, "documents": [Document("a"), Document("b")]}
-    exec(suggestion, names)
-    assert check_positions(names["documents"]).ok
-
-
 def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     chunks = windows("a'b.txt", 1)
     store = store_of([*chunks, *windows("other.txt", 2), *edited(chunks)])
@@ -327,44 +279,6 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     assert {row["metadata"]["source"] for row in store.store.values()} == {"other.txt"}
     store.add_documents(chunks)
     assert check_positions(store).ok
-
-
-def test_the_printed_code_runs():
-    store = store_of([*split("a.txt", 1, add_start_index=True) * 2, *split("b.txt", 2)])
-    code = [line.strip() for line in str(check_positions(store)).splitlines() if line.startswith("    ")][-2:]
-    names = {"store": store, "check_positions": check_positions, "write_positions": write_positions}
-    exec("\n".join(code).replace("read_source=documents", "trust_store_order=True"), names)
-    found = check_positions(store)
-    assert (found.ok, [one.source for one in found.sources], found.notes) == (True, ["b.txt"], ())
-
-
-def test_the_same_text_elsewhere_is_not_a_duplicate():
-    rows = [Document(text, metadata={"source": "a.txt"}) for n in range(9) for text in (f"Question {n}?", "Yes.")]
-    for given in (rows, store_of(rows)):
-        assert only(check_positions(given)).duplicates == 0
-    assert only(check_positions(store_of(rows * 2))).duplicates == len(rows)
-
-
-@pytest.mark.parametrize("in_sequence", [True, False])
-def test_a_source_that_was_split_twice_is_told(in_sequence):
-    splitters = [
-        RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0, add_start_index=True) for size in (1000, 700)
-    ]
-    document = Document(prose(6_000, 3), metadata={"source": "a.txt"})
-    documents = [chunk for splitter in splitters for chunk in splitter.split_documents([document])]
-    note = check_positions(store_of(documents) if in_sequence else documents).notes[-1]
-    assert note.what.startswith("the text of 1 source, such as 'a.txt', was added in chunks of different sizes")
-    assert bool(note.suggestion) == in_sequence
-
-
-def test_a_text_of_another_version_is_not_named_again():
-    store = store_of(split("a.txt", 1)[::-1])
-    text = "\n".join(document.page_content for document in split("a.txt", 1))
-    assert check_positions(store, read_source={"a.txt": text}).ok
-    source = only(check_positions(store, read_source={"a.txt": text.replace("a", "4", 1)}))
-    assert "lacks 1 chunk" in source.problem
-    # The chunks have no positions: what is added again would be in the order of the store, which nothing confirms.
-    assert source.suggestion == STAMP
 
 
 def test_a_subclass_of_a_store_may_search_in_its_own_way():
@@ -380,33 +294,6 @@ def test_a_subclass_of_a_store_may_search_in_its_own_way():
 # The line that deletes a source.
 
 LONG = "https://docs.example.com/" + "a-long-path/" * 20 + "book.md"
-WITH_KEYS = [
-    "https://user:hunter2@wiki.example.com/book",
-    "s3://bucket/book?X-Amz-Signature=0123456789abcdef0123456789abcdef",
-]
-
-
-@pytest.mark.parametrize("name", ["a's.txt", "red\x1b[31m.txt", "two\nlines", 7], ids=repr)
-def test_the_line_is_about_a_source_of_any_name(name):
-    others = windows("b.txt", 2)
-    added = [Document(one.page_content, metadata={"source": name}) for one in windows("a.txt", 1) * 2]
-    found = check_positions(store_of([*others, *added]))
-    printed = [line.strip() for line in str(found).splitlines() if "delete(" in line]
-    for line in (found.notes[0].suggestion, found.to_dict()["notes"][0]["suggestion"], *printed):
-        store = store_of([*others, *added])
-        exec(line, {"store": store, "check_positions": check_positions})
-        assert [row["text"] for row in store.store.values()] == [one.page_content for one in others]
-
-
-@pytest.mark.parametrize("name", [LONG, *WITH_KEYS])
-def test_the_line_leaves_out_a_name_that_is_long_or_contains_keys(name):
-    store = store_of([Document(one.page_content, metadata={"source": name}) for one in windows("a.txt", 1) * 2])
-    found = check_positions(store)
-    suggestion = found.notes[0].suggestion
-    assert suggestion.startswith("store.delete(check_positions(store).ids('sha256:")
-    assert found.ids(name) == list(store.store)
-    exec(suggestion, {"store": store, "check_positions": check_positions})
-    assert store.store == {}
 
 
 def test_the_line_has_the_source_key_of_the_check():
@@ -436,35 +323,6 @@ def test_a_source_whose_copies_differ_is_deleted_whole():
     assert line.endswith(".ids('a.txt'))  # and add it once")
     exec(line, {"store": store, "check_positions": check_positions})
     assert store.store == {}
-
-
-def test_the_line_reads_all_of_a_source_that_was_read_in_part():
-    chunks = windows("a.txt", 1)
-    store = store_of([*chunks * 3, *windows("b.txt", 2)])
-    read = 2 * len(chunks) + 9
-    sample = check_positions(store, max_chunks=read)
-    assert str(sample).startswith(f"InMemoryVectorStore: the first {read} chunks from 1 source")
-    with pytest.raises(OptionError, match=f"only the first {read} chunks were read"):
-        sample.ids("a.txt")
-    (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)
-    exec(line, {"store": store, "check_positions": check_positions})
-    assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}
-
-
-def test_a_chunk_without_metadata():
-    chunks = windows("a.txt", 1)
-    store = store_of(chunks)
-    key = next(iter(store.store))
-    store.store[key]["metadata"] = None
-    assert [(one.source, one.chunks) for one in check_positions(store).sources] == [
-        (None, 1),
-        ("a.txt", len(chunks) - 1),
-    ]
-
-
-def test_a_store_without_chunks():
-    found = check_positions(store_of([]))
-    assert (found.ok, str(found)) == (True, "InMemoryVectorStore: no chunks")
 
 
 @pytest.mark.parametrize("name", ["/data/guide.html", "report.docx", "book.txt", "version 1.2"])

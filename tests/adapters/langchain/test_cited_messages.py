@@ -21,12 +21,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from oprag import Chunk, WorkingContext
 from oprag.agents.search_result_blocks import is_block
-from oprag.errors import OptionError, RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     OrderPreservingMiddleware,
     cited_message,
     create_search_tool,
-    gather_search_results,
     lay_out_messages,
     working_context_of,
 )
@@ -36,7 +35,6 @@ from tests.adapters.langchain.agents import (
     asked,
     found,
     has_whole_prefix,
-    plain,
     search_tool,
     thread,
 )
@@ -93,19 +91,6 @@ def test_an_annotation_has_title_url_place_and_text():
     }
 
 
-def test_a_file_is_no_url_and_an_unknown_source_no_title():
-    (annotation,) = annotations_of(cited_message(working(source="log.txt").cited("[1]")))
-    assert (annotation["title"], "url" in annotation) == ("log.txt", False)
-    (annotation,) = annotations_of(cited_message(working().cited("[1]")))
-    assert "title" not in annotation
-
-
-def test_the_cited_text_is_the_quote_if_it_is_one():
-    message = cited_message(working(source="log").cited('"left port" [1], "stayed" [1]'))
-    assert [one["cited_text"] for one in annotations_of(message)] == ["left port", "She left port."]
-    assert [one["extras"]["oprag"]["misquoted"] for one in annotations_of(message)] == [False, True]
-
-
 @given(
     st.lists(st.sampled_from(["[1]", "[2]", "[1, 2]", '"', "```", "é", "𝄞", "\n"]) | st.text(max_size=4)).map("".join)
 )
@@ -149,11 +134,6 @@ async def test_without_cite_and_without_citations_the_answer_stays():
         agent, _ = citing_agent(text, middleware=[OrderPreservingMiddleware(cite=cite)])
         answer = agent.invoke(asked())["messages"][-1]
         assert (answer.content, answer.response_metadata) == (text, {})
-
-
-def test_cite_must_be_a_boolean():
-    with pytest.raises(OptionError, match="cite must be True or False"):
-        OrderPreservingMiddleware(cite="yes")  # type: ignore[arg-type]
 
 
 @both_sides
@@ -260,23 +240,6 @@ def test_annotations_of_others_stay():
     assert (sent.content, sent.response_metadata) == (message.content, message.response_metadata)
 
 
-def test_an_answer_of_a_tool_is_not_annotated():
-    @tool(return_direct=True)
-    def direct() -> str:
-        """Answer."""
-        return "It sank [1]."
-
-    model = ScriptedModel(turns=[["7 2"], [{"name": "direct", "args": {}}]])
-    agent = agent_of(model, [search_tool(), direct], middleware=[OrderPreservingMiddleware(cite=True)])
-    assert agent.invoke(asked())["messages"][-1].content == "It sank [1]."
-
-
-def test_a_stream_of_messages_has_the_answer_once():
-    agent, _ = citing_agent(ANSWER)
-    streamed = [message for message, _ in agent.stream(asked(), stream_mode="messages")]
-    assert [message.text for message in streamed if message.text == ANSWER] == [ANSWER]
-
-
 # Results by which Claude cites.
 
 
@@ -339,43 +302,6 @@ async def test_claude_cites_our_passages(layout: Any, numbers: list[int], is_asy
     assert [one["extras"]["oprag"]["number"] for one in annotations_of(cited_message(cited))] == numbers
 
 
-def test_the_next_turn_sends_the_citations_of_claude_as_they_were():
-    model = ScriptedModel(turns=[["7 2"], claude, "Yes."], counts_calls=True)
-    agent = agent_of(
-        model,
-        [search_tool(content="search_result")],
-        middleware=[OrderPreservingMiddleware(cite=True)],
-        checkpointer=InMemorySaver(),
-    )
-    agent.invoke(asked(), thread())
-    agent.invoke(asked("Sure?"), thread())
-    sent = model.requests[-1][-2]
-    assert isinstance(sent, AIMessage)
-    assert sent.content == claude(model.requests[-1]).content_blocks
-
-
-def test_requests_with_blocks_begin_with_the_one_before():
-    model = ScriptedModel(turns=[["7 2"], ["2 9"], ["2 7", "1"], claude])
-    agent = agent_of(model, [search_tool(content="search_result")])
-    result = agent.invoke(asked())
-    for first, second in zip(model.requests, model.requests[1:], strict=False):
-        assert has_whole_prefix(first, second)
-    pointers: Any = [message.content for message in result["messages"] if isinstance(message, ToolMessage)][1:3]
-    assert pointers[0][0] == {"type": "text", "text": "[1] (already shown)"}
-    assert pointers[1] == [{"type": "text", "text": "[1], [2] (already shown)"}]
-
-
-def test_a_text_tool_and_one_with_blocks_share_numbers():
-    texts = search_tool(name="read")
-    model = ScriptedModel(turns=[["7 2"], [{"name": "read", "args": {"query": "2 9"}}], "See [3]."])
-    agent = agent_of(model, [search_tool(content="search_result"), texts])
-    result = agent.invoke(asked())
-    blocks: Any
-    blocks, text = [message.content for message in result["messages"] if isinstance(message, ToolMessage)]
-    assert [block["title"] for block in blocks] == ["[1] voyage.txt", "[2] voyage.txt"]
-    assert text == "[1] (already shown)\n\n[3] voyage.txt\nPart 9 of voyage.txt."
-
-
 def test_a_result_without_middleware_is_complete():
     documents = [
         Document(text, metadata={"source": "[2] log.pdf", "page": 4, "start_index": start})
@@ -397,16 +323,6 @@ def test_a_result_without_middleware_is_complete():
     # Nothing has a number, so that nothing of ours is cited.
     cited = working_context_of({"messages": [message]}).cited(claude([message]))
     assert (cited.citations, cited.unknown) == ((), ("[ 2 ] log.pdf, page 4",))
-
-
-def test_nothing_found_is_a_text():
-    one = create_search_tool(RunnableLambda(lambda _: []), content="search_result")
-    assert one.invoke({"query": "?"}) == "Nothing was found."
-
-
-def test_the_form_must_be_known():
-    with pytest.raises(OptionError, match="content must be one of text, search_result, got 'html'"):
-        search_tool(content="html")
 
 
 def foreign(*, artifact: bool = True) -> BaseTool:
@@ -464,25 +380,6 @@ def test_cleared_blocks_are_shown_again_where_they_are_pointed_to():
     read = passages(model.requests[-1])
     assert [block["title"] for block in read] == ["[1] voyage.txt", "[3] voyage.txt"]
     assert [one.number for one in working_context_of(result).cited(result["messages"][-1]).citations] == [1, 3]
-
-
-def test_redacted_blocks_stay_redacted():
-    result = agent_of(ScriptedModel(turns=[["7 2"], claude]), [search_tool(content="search_result")]).invoke(asked())
-    messages = result["messages"]
-    place = next(place for place, message in enumerate(messages) if isinstance(message, ToolMessage))
-    redacted = [{**block, "content": [{"type": "text", "text": "-"}]} for block in messages[place].content]
-    messages[place] = messages[place].model_copy(update={"content": redacted})
-    for layout in ("delta", "compact"):
-        assert plain(lay_out_messages(messages, working_context_of(result), layout=layout)) == plain(messages)
-
-
-def test_blocks_are_gathered_again_where_the_state_was_lost():
-    agent = agent_of(ScriptedModel(turns=[["7 2"], ["2 9"], claude]), [search_tool(content="search_result")])
-    messages = agent.invoke(asked())["messages"]
-    update = gather_search_results({"messages": messages})
-    assert [message.content for message in update["messages"]] == [
-        message.content for message in messages if isinstance(message, ToolMessage)
-    ]
 
 
 def test_only_a_tool_with_text_tells_the_model_to_cite_by_numbers():

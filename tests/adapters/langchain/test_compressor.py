@@ -1,6 +1,5 @@
 """The order as a step of a compression pipeline."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,9 +7,8 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
-from pydantic import ValidationError
 
-from oprag.errors import BudgetError, ChunkError, RetrievalWarning
+from oprag.errors import ChunkError
 from oprag.langchain import OrderPreservingCompressor
 from tests.adapters.langchain.conftest import numbers_of, parts
 from tests.adapters.scripted import QUESTION
@@ -41,19 +39,6 @@ def test_documents_are_put_into_the_order_of_their_source():
     found = OrderPreservingCompressor().compress_documents(given, QUESTION)
     assert found == parts()
     assert all(one is another for one, another in zip(found, reversed(given), strict=True))
-
-
-def test_k_and_the_budget_are_off_by_default_and_nothing_warns():
-    compressor = OrderPreservingCompressor()
-    assert (compressor.k, compressor.token_budget, compressor.stitch) == (None, None, False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(compressor.compress_documents(parts(300), QUESTION)) == 300
-
-
-def test_k_above_the_number_of_documents_keeps_all_and_warns():
-    with pytest.warns(RetrievalWarning, match="k=500 has no effect: the retriever returned only 300"):
-        assert len(OrderPreservingCompressor(k=500).compress_documents(parts(300), QUESTION)) == 300
 
 
 def test_k_keeps_the_best_of_the_given_list():
@@ -99,27 +84,9 @@ async def test_no_documents_give_no_documents():
     assert compressor.compress_documents([], QUESTION) == await compressor.acompress_documents([], QUESTION) == []
 
 
-def test_the_question_does_not_matter():
-    assert numbers_of(OrderPreservingCompressor().compress_documents(parts()[::-1], "")) == list(range(12))
-
-
-async def test_a_budget_for_which_everything_is_too_long():
-    compressor = OrderPreservingCompressor(token_budget=2)
-    with pytest.raises(BudgetError, match="token_budget=2"):
-        compressor.compress_documents(parts(), QUESTION)
-    with pytest.raises(BudgetError, match="token_budget=2"):
-        await compressor.acompress_documents(parts(), QUESTION)
-
-
 @pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, (Document("x"), 0.5)])
 async def test_something_else_than_documents_is_refused(wrong: Any):
     with pytest.raises(ChunkError, match="at index 1"):
         OrderPreservingCompressor().compress_documents([Document("x"), wrong], QUESTION)
     with pytest.raises(ChunkError, match="at index 1"):
         await OrderPreservingCompressor().acompress_documents([Document("x"), wrong], QUESTION)
-
-
-@pytest.mark.parametrize("unknown", [{"top_n": 3}, {"search_kwargs": {}}, {"model": "m"}])
-def test_unknown_names_are_refused(unknown: dict[str, Any]):
-    with pytest.raises(ValidationError, match=next(iter(unknown))):
-        OrderPreservingCompressor(**unknown)

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from oprag import DocumentIndex
-from oprag.errors import OptionError, QueryError, RetrievalWarning
+from oprag.errors import OptionError, QueryError
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.conftest import RecordingChatModel, Runs
 from tests.helpers import WordEmbedder, prose, word_offsets
@@ -75,14 +74,6 @@ async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: 
     assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
 
 
-@pytest.mark.parametrize(("with_embedder", "by"), [(True, "dense"), (False, "bm25")])
-def test_the_default_search_is_that_of_the_index(embedder, with_embedder: bool, by: Any):
-    index = DocumentIndex.from_texts(TEXTS, embedder if with_embedder else None, word_offsets, chunk_size=SIZE)
-    found = DocumentIndexRetriever(index=index, k=6).invoke(QUESTION)
-    assert found == DocumentIndexRetriever(index=index, k=6, search=by).invoke(QUESTION)
-    assert found
-
-
 @pytest.mark.parametrize("by", ["dense", "hybrid"])
 def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, chunk_size=SIZE)
@@ -94,14 +85,6 @@ def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
 def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
     with pytest.raises(ValidationError, match="search must be one of dense, bm25, hybrid"):
         DocumentIndexRetriever(index=index, search=by)
-
-
-@both_sides
-async def test_a_document_says_where_it_stands(retriever, is_async: bool):
-    for document in await ask(retriever, QUESTION, is_async=is_async):
-        about = document.metadata
-        assert set(about) == {"source", "chunk_index", "start_index", "end_index", "relevance_score"}
-        assert TEXTS[about["source"]][about["start_index"] : about["end_index"]] == document.page_content
 
 
 async def test_metadata_of_the_caller_is_kept_and_not_touched(embedder):
@@ -120,46 +103,11 @@ async def test_metadata_of_the_caller_is_kept_and_not_touched(embedder):
 
 
 @both_sides
-@pytest.mark.parametrize("k", [1, 4, 25, 1_000])
-async def test_as_many_as_are_asked_for_or_as_there_are(index, is_async: bool, k: int):
-    retriever = DocumentIndexRetriever(index=index, k=k)
-    assert places(await ask(retriever, QUESTION, is_async=is_async)) == hits(index, min(k, len(index)))
-
-
-def test_128_by_default(embedder):
-    text = prose(2_000)
-    index = DocumentIndex.from_texts({"long.txt": text}, embedder, word_offsets, chunk_size=10)
-    assert len(index) == 200
-    assert len(DocumentIndexRetriever(index=index).invoke("amber")) == 128
-
-
-@both_sides
 async def test_k_of_a_call_goes_before_k_of_the_construction(index, is_async: bool):
     retriever = DocumentIndexRetriever(index=index, k=2)
     assert len(await ask(retriever, QUESTION, is_async=is_async, k=5)) == 5
     assert len(await ask(retriever, QUESTION, is_async=is_async, k=None)) == 2
     assert len(await ask(retriever, QUESTION, is_async=is_async)) == 2
-
-
-async def test_batches_and_binding(index, retriever):
-    questions = [QUESTION, "amber basin", "cedar"]
-    alone = [places(retriever.invoke(question, None, k=3)) for question in questions]
-    assert [places(found) for found in retriever.batch(questions, None, k=3)] == alone
-    assert [places(found) for found in await retriever.abatch(questions, None, k=3)] == alone
-    assert places(retriever.bind(k=3).invoke(QUESTION)) == alone[0]
-
-
-@both_sides
-async def test_nothing_in_the_index_is_nothing_found(embedder, is_async: bool):
-    empty = DocumentIndex.from_texts({}, embedder, word_offsets)
-    assert await ask(DocumentIndexRetriever(index=empty), QUESTION, is_async=is_async) == []
-
-
-@both_sides
-async def test_a_search_embeds_no_chunk_again(embedder, retriever, is_async: bool):
-    embedder.embedded.clear()
-    await ask(retriever, QUESTION, is_async=is_async)
-    assert embedder.embedded == []
 
 
 @both_sides
@@ -187,14 +135,6 @@ def test_an_impossible_k_is_refused_at_construction(index, k: Any):
         DocumentIndexRetriever(index=index, k=k)
 
 
-@both_sides
-@pytest.mark.parametrize("k", [0, -1, True, False, 2.0, "2", "", [2]])
-async def test_an_impossible_k_of_a_call_is_refused(retriever, is_async: bool, k: Any):
-    with pytest.raises(OptionError, match="k must be an integer >= 1") as caught:
-        await ask(retriever, QUESTION, is_async=is_async, k=k)
-    assert caught.value.value == k
-
-
 def wrong_indexes() -> list[Any]:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
     # Vector stores and patterns can search too, but not as an index does.
@@ -205,12 +145,6 @@ def wrong_indexes() -> list[Any]:
 def test_what_is_no_index_is_refused_at_construction(wrong: Any):
     with pytest.raises(ValidationError, match=r"index must be an oprag\.DocumentIndex, got"):
         DocumentIndexRetriever(index=wrong)
-
-
-def test_an_index_is_needed():
-    nothing: dict[str, Any] = {}
-    with pytest.raises(ValidationError, match="index"):
-        DocumentIndexRetriever(**nothing)
 
 
 @pytest.mark.parametrize("unknown", [{"top_k": 3}, {"fetch_k": 3}, {"filter": {}}, {"search_kwargs": {}}])
@@ -227,15 +161,6 @@ async def test_unknown_names_are_refused(index, retriever, unknown: dict[str, An
 # Wrapped
 
 
-@both_sides
-async def test_wrapped_its_documents_come_in_source_order(index, retriever, is_async: bool):
-    ordered = OrderPreservingRetriever(retriever=retriever, k=8)
-    best = hits(index, 8)
-    sources = list(dict.fromkeys(source for source, _ in best))
-    found = places(await ask(ordered, QUESTION, is_async=is_async))
-    assert found == sorted(best, key=lambda place: (sources.index(place[0]), place[1])) != best
-
-
 async def test_ranks_and_scores_reach_the_context(index, retriever):
     context = OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, k=5)
     assert {chunk.rank: chunk.score for chunk in context.kept} == {
@@ -244,18 +169,6 @@ async def test_ranks_and_scores_reach_the_context(index, retriever):
     for passage in context.passages:
         (span,) = passage.spans
         assert TEXTS[str(passage.source)][span.start : span.end] == passage.text
-
-
-async def test_all_chunks_stitched_are_the_texts(retriever):
-    ordered = OrderPreservingRetriever(retriever=retriever, stitch=True, source_ranking="name")
-    assert [document.page_content for document in ordered.invoke(QUESTION)] == list(TEXTS.values())
-    assert [document.page_content for document in await ordered.ainvoke(QUESTION)] == list(TEXTS.values())
-
-
-def test_a_wrapper_that_wants_more_than_it_brings_says_so(index):
-    ordered = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=3), k=5)
-    with pytest.warns(RetrievalWarning, match="k=5 has no effect: the retriever returned only 3"):
-        assert len(ordered.invoke(QUESTION)) == 3
 
 
 def test_a_filter_is_refused_and_not_dropped(retriever):
@@ -278,22 +191,6 @@ async def test_a_chain_reads_it_in_source_order(index, is_async: bool):
     positions = [prompt.index(document.page_content.strip()) for document in documents]
     assert positions == sorted(positions)
     assert result["answer"] == "An answer."
-
-
-async def test_citations_of_a_chain_lead_to_the_texts(retriever):
-    model = RecordingChatModel(answers=["So it is [1]."])
-    chain = OrderPreservingChain(llm=model, retriever=retriever, cite=True, k=4)
-    (citation,) = chain.answer(QUESTION).citations
-    assert citation.span is not None
-    cited = TEXTS[str(citation.source)][citation.span.start : citation.span.end]
-    assert cited
-    assert cited in model.prompts[0]
-
-
-def test_it_is_a_retriever_like_others(retriever):
-    assert isinstance(retriever, BaseRetriever)
-    assert places(copy.copy(retriever).invoke(QUESTION)) == places(retriever.invoke(QUESTION))
-    assert len(retriever.with_config(tags=["a"]).invoke(QUESTION)) == 25
 
 
 # Thresholds

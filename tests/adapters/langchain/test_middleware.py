@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -11,17 +10,15 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import ToolRetryMiddleware, wrap_model_call
-from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from pydantic import BaseModel
 
 from oprag import WorkingContext
-from oprag.errors import DataError, OptionError, RetrievalWarning
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
     OrderPreservingMiddleware,
     OrderPreservingRetriever,
@@ -29,7 +26,6 @@ from oprag.langchain import (
     working_context_of,
 )
 from tests.adapters.langchain.agents import (
-    PARTS,
     ScriptedModel,
     agent_of,
     asked,
@@ -44,7 +40,6 @@ from tests.adapters.langchain.agents import (
     shown,
     thread,
 )
-from tests.adapters.langchain.conftest import giving, store_of
 from tests.adapters.scripted import both_sides
 
 SEARCHES: list[Any] = [["7 2"], ["2 30 7"], ["5"], "It is [1] and [4, 9]."]
@@ -123,14 +118,6 @@ async def test_compact_makes_the_last_result_the_whole_context(is_async: bool):
     assert results_in(result["messages"])[2] == "[4] voyage.txt\nPart 5 of voyage.txt."
 
 
-async def test_compact_leaves_few_tokens_as_they_are():
-    few, many = ScriptedModel(turns=SEARCHES), ScriptedModel(turns=SEARCHES)
-    agent_of(few, middleware=[OrderPreservingMiddleware(layout="compact", compact_above=10_000)]).invoke(asked())
-    agent_of(many, middleware=[OrderPreservingMiddleware(layout="compact", compact_above=30)]).invoke(asked())
-    assert results_in(few.requests[-1])[0].startswith("[1] voyage.txt\nPart 2")
-    assert [results_in(request)[-1].startswith("Everything") for request in many.requests[1:]] == [False, True, True]
-
-
 def test_the_token_budget_is_for_everything_that_the_agent_finds():
     model = ScriptedModel(turns=[["7 2"], ["3 4 5 6"], "The end."])
     result = agent_of(model, middleware=[OrderPreservingMiddleware(token_budget=60, count_tokens=len)]).invoke(asked())
@@ -166,16 +153,6 @@ def test_any_tool_that_returns_documents_is_gathered(search: Any):
     assert [plain(request) for request in theirs.requests] == [plain(request) for request in ours.requests]
     # Ranks are those of the search, also where the documents came in source order.
     assert [working_context_of(result).chunk(number).rank for number in (1, 2, 3, 4)] == [0, 0, 1, 0]
-
-
-def test_documents_have_their_numbers_in_the_artifact():
-    result = agent_of(ScriptedModel(turns=SEARCHES)).invoke(asked())
-    artifacts = [message.artifact for message in result["messages"] if isinstance(message, ToolMessage)]
-    numbers = [[document.metadata["oprag"]["number"] for document in artifact] for artifact in artifacts]
-    assert numbers == [[1, 2], [1, 2, 3], [4]]
-    assert [document.metadata["oprag"]["rank"] for document in artifacts[0]] == [1, 0]
-    assert artifacts[0][0].page_content == "Part 2 of voyage.txt."
-    assert "oprag" not in PARTS[2].metadata
 
 
 def test_messages_of_other_tools_stay_the_same_objects():
@@ -237,24 +214,6 @@ def test_only_the_named_tools_are_gathered():
     assert numbering(state) == {1: "Part 8 of voyage.txt."}
 
 
-def test_text_that_a_tool_does_not_show_is_left_out():
-    """An artifact is what a tool keeps from the model; to show it takes the name of the tool."""
-
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> tuple[str, list[Document]]:
-        """Search."""
-        return "One part, about the start [1].", found(query)
-
-    model = ScriptedModel(turns=[["7"], ["7"], "The end."])
-    with pytest.warns(RetrievalWarning, match="'search' are not gathered.*add the tool to search_tools") as caught:
-        result = agent_of(model, [search]).invoke(asked())
-    assert len(caught) == 1
-    assert results_in(model.requests[-1]) == ["One part, about the start [1]."] * 2
-    assert len(working_context_of(result)) == 0
-    agent_of(model, [search], middleware=[OrderPreservingMiddleware(search_tools=["search"])]).invoke(asked())
-    assert results_in(model.requests[-1]) == ["[1] voyage.txt\nPart 7 of voyage.txt.", "[1] (already shown)"]
-
-
 def test_a_tool_that_fails_is_tried_again():
     tries: list[str] = []
 
@@ -313,17 +272,6 @@ async def test_a_result_that_is_returned_directly_is_whole_and_gathered_by_the_n
     assert len(working_context_of(third)) == 2
 
 
-def test_ids_of_tool_calls_may_be_the_same_in_every_turn():
-    model = ScriptedModel(turns=[["7"], ["8"], ["7 9"], "The end."], ids=lambda turn, call: f"call_{call}")
-    result = agent_of(model).invoke(asked())
-    assert results_in(model.requests[-1]) == [
-        "[1] voyage.txt\nPart 7 of voyage.txt.",
-        "[2] voyage.txt\nPart 8 of voyage.txt.",
-        "[1] (already shown)\n\n[3] voyage.txt\nPart 9 of voyage.txt.",
-    ]
-    assert len(working_context_of(result).searches) == 3
-
-
 def test_a_history_without_a_checkpointer_has_the_same_numbers_and_texts():
     kept = ScriptedModel(turns=[*SEARCHES, ["30 11"], "The end."])
     agent = agent_of(kept, checkpointer=InMemorySaver())
@@ -380,16 +328,6 @@ async def test_two_threads_of_one_agent_at_once():
     assert [numbering(result) for result in await asyncio.gather(*tasks)] == list(expected.values())
 
 
-def test_agents_that_share_a_middleware_and_a_tool_share_nothing_else():
-    ours, search = OrderPreservingMiddleware(), search_tool()
-    first, second = ScriptedModel(turns=[["7"], "The end."]), ScriptedModel(turns=[["8"], "The end."])
-    agents = [agent_of(model, [search], middleware=[ours]) for model in (first, second)]
-    assert [numbering(agent.invoke(asked())) for agent in agents] == [
-        {1: "Part 7 of voyage.txt."},
-        {1: "Part 8 of voyage.txt."},
-    ]
-
-
 @both_sides
 async def test_an_agent_as_a_tool_has_a_working_context_of_its_own(is_async: bool):
     inner_model = ScriptedModel(turns=[["1 2"], "Found [1] and [2]."])
@@ -414,24 +352,6 @@ async def test_an_agent_as_a_tool_has_a_working_context_of_its_own(is_async: boo
     assert results_in(model.requests[-1])[1] == "Found [1] and [2]."
 
 
-@both_sides
-async def test_time_travel_goes_on_from_what_was_gathered_then(is_async: bool):
-    model = ScriptedModel(turns=[["7"], ["8"], "The end."])
-    agent = agent_of(model, checkpointer=InMemorySaver())
-    last = await run(agent, asked(), thread(), is_async=is_async)
-    assert numbering(last) == {1: "Part 7 of voyage.txt.", 2: "Part 8 of voyage.txt."}
-    earlier = next(
-        snapshot
-        for snapshot in agent.get_state_history(thread())
-        if len(snapshot.values["messages"]) == 3 and "model" in snapshot.next
-    )
-    assert numbering(earlier.values) == {1: "Part 7 of voyage.txt."}
-    model.turns[1] = ["30 7"]
-    again = await run(agent, None, earlier.config, is_async=is_async)
-    assert numbering(again) == {1: "Part 7 of voyage.txt.", 2: "Part 30 of voyage.txt."}
-    assert results_in(model.requests[-1])[-1] == "[1] (already shown)\n\n[2] voyage.txt\nPart 30 of voyage.txt."
-
-
 def test_text_of_a_removed_message_is_shown_again_with_its_number():
     model = ScriptedModel(turns=[["7 2"], "First.", ["2 9"], "Second.", ["2 7"], "Third."], counts_calls=True)
     agent = agent_of(model, checkpointer=InMemorySaver())
@@ -446,21 +366,6 @@ def test_text_of_a_removed_message_is_shown_again_with_its_number():
         "[1] (already shown)\n\n[2] voyage.txt\nPart 7 of voyage.txt.",
     ]
     assert not dangling(model.requests[-1], working_context_of(result))
-
-
-def test_a_removed_message_is_noted_once():
-    model = ScriptedModel(turns=[["7 2"], "First.", "Second.", "Third."], counts_calls=True)
-    agent = agent_of(model, checkpointer=InMemorySaver())
-    state = agent.invoke(asked(), thread())
-    agent.update_state(thread(), {"messages": [RemoveMessage(message.id) for message in state["messages"]]})
-    updates = [
-        update
-        for question in ("One?", "Two?")
-        for update in agent.stream(asked(question), thread(), stream_mode="updates")
-    ]
-    step = "OrderPreservingMiddleware.before_model"
-    written = [update[step] for update in updates if step in update]
-    assert [bool(one) for one in written] == [True, False]
 
 
 @both_sides
@@ -480,35 +385,6 @@ async def test_streams_have_the_texts_that_the_model_reads(is_async: bool):
     assert all(json.dumps(update["working_context"]) for update in updates)
     streamed = [message for mode, event in events if mode == "messages" for message in event[:1]]
     assert [message.text for message in streamed if isinstance(message, AIMessage)][-1] == "It is [1] and [4, 9]."
-
-
-def test_structured_output_is_left_alone():
-    class Answer(BaseModel):
-        """The answer."""
-
-        text: str
-
-    answer = {"name": "Answer", "args": {"text": "It is [1]."}}
-    model = ScriptedModel(turns=[["7"], [answer]])
-    result = agent_of(model, response_format=ToolStrategy(Answer)).invoke(asked())
-    assert result["structured_response"] == Answer(text="It is [1].")
-    assert numbering(result) == {1: "Part 7 of voyage.txt."}
-    assert working_context_of(result).cited(result["structured_response"].text).unknown == ()
-
-
-def test_a_checkpoint_has_plain_values_alone():
-    saver = InMemorySaver()
-    agent = agent_of(ScriptedModel(turns=SEARCHES), checkpointer=saver)
-    result = agent.invoke(asked(), thread())
-    state = agent.get_state(thread()).values["working_context"]
-    assert state == result["working_context"] == json.loads(json.dumps(state)) == deepcopy(state)
-
-
-@pytest.mark.parametrize("state", ["text", 5, [], [1], {"version": 9}, {"version": 1}, {"version": 1, "chunks": 3}])
-def test_a_state_that_is_something_else_is_rejected_in_one_sentence(state: Any):
-    agent = agent_of(ScriptedModel(turns=SEARCHES))
-    with pytest.raises(DataError, match="not a saved working context"):
-        agent.invoke({**asked(), "working_context": state})
 
 
 @pytest.mark.parametrize(
@@ -542,26 +418,6 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("layout", ["delta", "compact"])
-def test_documents_cannot_forge_numbers_and_pointers(layout: Any):
-    documents = [Document(text, metadata={"source": f"[9] {text}", "chunk_index": n}) for n, text in enumerate(HOSTILE)]
-
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> tuple[str, list[Document]]:
-        """Search."""
-        return shown(documents)
-
-    model = ScriptedModel(turns=[["a"], ["b"], "The end."])
-    ours = OrderPreservingMiddleware(layout=layout)
-    working = working_context_of(agent_of(model, [search], middleware=[ours]).invoke(asked()))
-    text = "\n".join(results_in(model.requests[-1]))
-    numbers = [int(number) for number in re.findall(r"\[(\d+)\]", text)]
-    assert set(numbers) <= set(range(1, len(working) + 1))
-    # Each once with its text and once in a pointer.
-    assert sorted(numbers) == sorted([*range(1, len(working) + 1)] * 2)
-    assert working.cited("[9]").unknown == (9,)
-
-
 def test_a_search_whose_documents_are_all_dropped_says_so():
     placed = Document("Placed.", metadata={"source": "a", "chunk_index": 0})
     answers = {"placed": [placed], "unplaced": [Document("Unplaced.", metadata={"source": "a"})]}
@@ -592,27 +448,3 @@ def test_a_search_tool_that_the_agent_does_not_have_is_reported():
     agent = agent_of(ScriptedModel(turns=[["7"], "The end."]), middleware=middleware)
     with pytest.warns(RetrievalWarning, match="search_tools contains 'serach', but the agent's tools are search"):
         agent.invoke(asked())
-
-
-def test_the_store_of_a_user_is_searched_as_ever():
-    store = store_of(PARTS)
-    model = ScriptedModel(turns=[["a voyage"], ["a voyage"], "The end."])
-    result = agent_of(model, [create_search_tool(store, k=6)]).invoke(asked())
-    first, second = results_in(model.requests[-1])
-    numbers = [int(text.split()[1]) for text in numbering(result).values()]
-    assert len(numbers) == 6
-    assert numbers == sorted(numbers)
-    assert first.count("Part") == 6
-    assert second == "[1], [2], [3], [4], [5], [6] (already shown)"
-
-
-def test_an_empty_list_of_documents_leaves_the_message_alone():
-    model = ScriptedModel(turns=[["7"], "The end."])
-    result = agent_of(model, [create_search_tool(giving([]))]).invoke(asked())
-    assert results_in(model.requests[-1]) == ["Nothing was found."]
-    assert len(working_context_of(result)) == 0
-
-
-def test_a_misspelled_option_names_those_of_the_middleware_too():
-    with pytest.raises(OptionError, match="unknown option 'layot'; did you mean 'layout'"):
-        OrderPreservingMiddleware(layot="compact")

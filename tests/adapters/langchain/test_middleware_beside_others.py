@@ -1,6 +1,5 @@
 """Our middleware beside LangChain's own: those that remove, clear, refuse and interrupt."""
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,16 +7,12 @@ from langchain.agents.middleware import (
     ClearToolUsesEdit,
     ContextEditingMiddleware,
     HumanInTheLoopMiddleware,
-    ModelCallLimitMiddleware,
     PIIMiddleware,
     SummarizationMiddleware,
-    ToolCallLimitMiddleware,
-    before_model,
     wrap_model_call,
 )
-from langchain_core.messages import HumanMessage, RemoveMessage, trim_messages
+from langchain_core.messages import trim_messages
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from oprag.langchain import OrderPreservingMiddleware, working_context_of
@@ -28,7 +23,6 @@ from tests.adapters.langchain.agents import (
     dangling,
     numbering,
     results_in,
-    search_tool,
     thread,
 )
 from tests.adapters.scripted import both_sides
@@ -71,18 +65,6 @@ async def test_summaries_leave_no_pointer_without_its_text(layout: Any, last: bo
         assert final.count("Part") == len(SHOWN)
 
 
-@both_places
-def test_what_was_summarized_before_it_was_gathered_is_not_numbered(last: bool):
-    """Only messages that the model sees are search results; what is in a summary alone has no number."""
-    summarizing = SummarizationMiddleware(
-        ScriptedModel(turns=["They sailed."]), trigger=("messages", 3), keep=("messages", 1)
-    )
-    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
-    result = agent_of(model, middleware=placed(summarizing, last=last)).invoke(asked())
-    working = working_context_of(result)
-    assert all(not dangling(request, working) for request in model.requests)
-
-
 @layouts
 def test_cleared_results_are_shown_again_where_they_are_found_again(layout: Any):
     clearing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=2)])
@@ -112,25 +94,6 @@ def test_trimmed_messages_are_shown_again(layout: Any):
     result = agent_of(model, middleware=placed(trimming, last=True, layout=layout)).invoke(asked())
     working = working_context_of(result)
     assert [len(results_in(request)) for request in model.requests] == [0, 1, 2, 2, 2, 2]
-    for request in model.requests:
-        assert not dangling(request, working)
-    assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
-
-
-@both_places
-def test_removed_messages_are_shown_again(last: bool):
-    @before_model
-    def removing(state: Any, runtime: Any) -> Any:
-        if len(state["messages"]) < 7:
-            return None
-        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("What?"), *state["messages"][-2:]]}
-
-    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
-    result = agent_of(model, middleware=placed(removing, last=last), checkpointer=InMemorySaver()).invoke(
-        asked(), thread()
-    )
-    working = working_context_of(result)
-    assert any(len(request) < len(before) for before, request in pairwise(model.requests))
     for request in model.requests:
         assert not dangling(request, working)
     assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
@@ -197,22 +160,3 @@ async def test_a_person_decides_about_a_search(decision: Any, is_async: bool):
             }[decision]
         )
     assert len(working_context_of(state)) == (1 if decision == "reject" else 2)
-
-
-@both_places
-def test_a_run_that_a_limit_ends_goes_on_in_the_next_one(last: bool):
-    limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
-    model = ScriptedModel(turns=[["7"], "Limited.", ["7 2"], "The end."], counts_calls=True)
-    agent = agent_of(model, middleware=placed(limit, last=last), checkpointer=InMemorySaver())
-    agent.invoke(asked(), thread())
-    result = agent.invoke(asked("And?"), thread())
-    assert numbering(result) == {1: "Part 7 of voyage.txt."}
-    assert results_in(model.requests[-1]) == ["[1] voyage.txt\nPart 7 of voyage.txt."]
-
-
-def test_searches_over_a_limit_are_not_gathered():
-    limit = ToolCallLimitMiddleware(tool_name="search", run_limit=1)
-    model = ScriptedModel(turns=[["7"], ["2"], "The end."])
-    result = agent_of(model, [search_tool()], middleware=[limit, OrderPreservingMiddleware()]).invoke(asked())
-    assert numbering(result) == {1: "Part 7 of voyage.txt."}
-    assert "limit" in results_in(model.requests[-1])[1].lower()

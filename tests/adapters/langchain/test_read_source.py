@@ -5,7 +5,6 @@ import pickle
 import random
 import time
 import warnings
-from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -15,9 +14,8 @@ from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, store_of
 from tests.adapters.langchain.test_positions import prose
-from tests.pdfs import pdf
 
 QUESTION = "Where does the river end?"
 TEXTS = {name: prose(800, seed) for name, seed in (("voyage.txt", 1), ("letters.txt", 2))}
@@ -111,49 +109,6 @@ def test_each_text_is_read_once_and_only_where_metadata_do_not_tell():
     assert len(read) == 2
 
 
-def test_offsets_that_contradict_each_other_are_found_anew():
-    chunks = split()
-    for number, document in enumerate(chunks):
-        document.metadata["start_index"] = number % 3
-    documents, told = told_of(lambda: over(chunks, read_source=TEXTS).invoke(QUESTION))
-    assert in_order(documents)
-    assert told == []
-
-
-def test_chunks_of_a_page_get_their_order_from_the_text():
-    pages = [prose(150, seed) for seed in range(5)]
-    texts = {"book.pdf": "\n\n".join(pages)}
-    splitter = RecursiveCharacterTextSplitter(chunk_size=200, chunk_overlap=0)
-    chunks = splitter.split_documents(
-        [Document(page, metadata={"source": "book.pdf", "page": number}) for number, page in enumerate(pages)]
-    )
-    random.Random(1).shuffle(chunks)
-    documents, told = told_of(lambda: over(chunks, k=12, read_source=texts).invoke(QUESTION))
-    assert in_order(documents, texts)
-    assert told == []
-    # Where some chunks are not in the text, pages are the better order, and each whole page has that of the text.
-    for document in chunks[:3]:
-        document.page_content = f"Another text. {document.page_content}"
-    k = len(chunks)
-    context, told = told_of(lambda: over(chunks, k=k, token_budget=None, read_source=texts).get_context(QUESTION))
-    at = [chunk.metadata["page"] for chunk in context.kept]
-    assert at == sorted(at)
-    changed = {document.metadata["page"] for document in chunks[:3]}
-    whole = [chunk for chunk in context.kept if chunk.metadata["page"] not in changed]
-    assert whole
-    places = [texts["book.pdf"].index(chunk.text) for chunk in whole]
-    assert places == sorted(places)
-    assert any("share a page" in one for one in told)
-
-
-def test_pdf_files_are_read(tmp_path):
-    pages = ["The river begins at a well in the hills.", "It turns a mill in the town.", "It ends in the grey sea."]
-    (tmp_path / "river.pdf").write_bytes(pdf(*pages))
-    chunks = [Document(pages[number], metadata={"source": "river.pdf"}) for number in (2, 0, 1)]
-    documents = over(chunks, k=3, read_source=tmp_path).invoke(QUESTION)
-    assert [document.page_content for document in documents] == pages
-
-
 def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
     chunks = split()
     ranked, _ = told_of(lambda: over(chunks).invoke(QUESTION))
@@ -161,33 +116,6 @@ def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
     assert [document.page_content for document in documents] == [document.page_content for document in ranked]
     assert any("cannot be read, so its chunks are not located in it" in one for one in told)
     assert any("have no position" in one for one in told)
-
-
-def test_warnings_about_sources_that_cannot_be_read_are_short():
-    def fails(name):
-        raise ConnectionError(f"no answer {'again ' * 100}")
-
-    def requires_a_filter(name, filter):
-        return ""
-
-    name = f"/data/{'folder/' * 500}manual.pdf"
-    chunks = [Document(text, metadata={"source": name}) for text in ("one", "two")]
-    _, told = told_of(lambda: over(chunks, read_source=fails).invoke(QUESTION))
-    assert told[0].startswith("…")
-    assert "/manual.pdf' cannot be read, so its chunks are not located in it: SourceReadError: read_source" in told[0]
-    retriever = OrderPreservingRetriever(retriever=giving(chunks), read_source=requires_a_filter)
-    _, more = told_of(lambda: retriever.invoke(QUESTION))
-    assert more[0].startswith("read_source is not used, because it requires the filter of the search")
-    assert max(map(len, [*told, *more])) <= 200
-
-
-def test_names_in_metadata_do_not_leave_the_folder(tmp_path):
-    secret = tmp_path / "secret.txt"
-    secret.write_text(TEXTS["voyage.txt"])
-    (tmp_path / "open").mkdir()
-    chunks = [Document(one.page_content, metadata={"source": "../secret.txt"}) for one in split()]
-    _, told = told_of(lambda: over(chunks, read_source=tmp_path / "open").invoke(QUESTION))
-    assert any("is outside the folder" in one for one in told)
 
 
 def test_a_changed_text_is_read_again_after_a_while(monkeypatch):
@@ -203,31 +131,6 @@ def test_a_changed_text_is_read_again_after_a_while(monkeypatch):
     later = time.monotonic() + 61
     monkeypatch.setattr("time.monotonic", lambda: later)
     assert in_order(retriever.invoke(QUESTION), texts)
-
-
-def test_a_text_that_comes_again_is_told_apart_by_the_other_chunks():
-    footer, text = "Page 1 of the voyage", prose(400, 4)
-    chunks = [text[:500] + footer, text[500:900], footer, text[900:1300]]
-    texts = {"a": "".join(chunks)}
-    documents = [Document(chunk, metadata={"source": "a"}) for chunk in (chunks[3], chunks[2], chunks[0], chunks[1])]
-    found, told = told_of(lambda: over(documents, k=4, read_source=texts, store_order=True).invoke(QUESTION))
-    assert [document.page_content for document in found] == chunks
-    assert told == []
-    # The compressor sees no other chunks than these.
-    few = [documents[3], documents[1], documents[0]]
-    found, told = told_of(lambda: OrderPreservingCompressor(read_source=texts).compress_documents(few, QUESTION))
-    assert [document.page_content for document in found] == [chunks[1], chunks[3], footer]
-    assert any("have no position" in one for one in told)
-
-
-def test_equal_chunks_are_interchangeable():
-    chorus, text = "Row, row, row your boat, gently down the stream.", prose(400, 4)
-    chunks = [text[:300], chorus, text[300:600], chorus, text[600:900]]
-    texts = {"song": "".join(chunks)}
-    documents = [Document(chunk, metadata={"source": "song"}) for chunk in reversed(chunks)]
-    found, told = told_of(lambda: over(documents, k=5, read_source=texts).invoke(QUESTION))
-    assert [document.page_content for document in found] == chunks
-    assert told == []
 
 
 def test_a_function_can_require_the_filter_of_the_search():
@@ -293,12 +196,3 @@ def test_copies_and_pickles_read_for_themselves():
     assert in_order(pickle.loads(pickle.dumps(compressor)).compress_documents(split()[:9], QUESTION))
     retriever.read_source = None
     assert not in_order(told_of(lambda: retriever.invoke(QUESTION))[0])
-
-
-def test_strange_texts_do_not_stop_a_question():
-    chunks = split()
-    strange: list[Any] = [lambda name: 1 / 0, lambda name: None, lambda name: "", {}]
-    for given in strange:
-        documents, told = told_of(lambda given=given: over(chunks, read_source=given).invoke(QUESTION))
-        assert len(documents) == 20
-        assert any("have no position" in one for one in told)

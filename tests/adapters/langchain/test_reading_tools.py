@@ -1,13 +1,10 @@
 """The reading tools in agents of `create_agent`: around a passage, ranges, outlines, and what they refuse."""
 
-import asyncio
 import re
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from langchain.agents import create_agent
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
@@ -20,7 +17,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import Field
 
-import oprag.agents.reading as reading_module
 from oprag import DocumentIndex, split_tokens
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
@@ -213,54 +209,6 @@ def test_a_graph_of_ones_own():
     assert results(state)[1].text.startswith("[1] (already shown)\n\n(Chunk ")
 
 
-@given(
-    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=15),
-    budget=st.integers(30, 120),
-    data=st.data(),
-)
-@settings(deadline=None, max_examples=60)
-def test_a_range_is_read_from_its_start_as_far_as_the_budget_goes(lengths, budget, data):
-    texts = [" ".join([f"Part {number} of book.", *["word"] * length]) for number, length in enumerate(lengths)]
-    chunks = stamp_positions([Document(text, metadata={"source": "book"}) for text in texts])
-    tools = tools_of(store_of(chunks), token_budget=budget, **BY_WORDS)
-    at = data.draw(st.integers(0, len(lengths) - 1))
-    message = called(tools, "read_range", source="book", start=at + 1, end=len(lengths))
-    if message.status == "error":
-        assert "more than the" in message.text
-        assert lengths[at] + 20 > budget
-        return
-    assert len(message.text.split()) <= budget
-    read_numbers = numbers_of(message.artifact)
-    assert read_numbers == list(range(at, at + len(read_numbers)))
-    left = f"no room for chunk{'s' if at + len(read_numbers) + 1 < len(lengths) else ''} {at + len(read_numbers) + 1}"
-    assert (left in message.text) == (at + len(read_numbers) < len(lengths))
-
-
-def test_continuing_reads_everything_once():
-    chunks = parts(40)
-    tools = tools_of(store_of(chunks), token_budget=60, **BY_WORDS)
-    start, seen = 1, []
-    for _ in range(40):
-        message = called(tools, "read_range", source="voyage.txt", start=start, end=40)
-        seen += numbers_of(message.artifact)
-        if (more := re.search(r"no room for chunks? (\d+)", message.text)) is None:
-            break
-        start = int(more[1])
-    assert seen == list(range(40))
-
-
-def test_around_with_a_budget_stays_whole_and_near():
-    chunks = parts(40)
-    state = state_after(store_of(chunks), ("read_around", {"number": 1, "before": 20, "after": 20}), budget=120)
-    (at,) = numbers_of(results(state)[0].artifact)
-    found = numbers_of(results(state)[1].artifact)
-    assert found == list(range(found[0], found[-1] + 1))
-    assert at in found
-    assert 3 < len(found) < 15
-    assert found[0] == 0 or found[-1] == 39 or abs((at - found[0]) - (found[-1] - at)) <= 1
-    assert "no room for" in results(state)[1].text
-
-
 REFUSED = [
     ("read_around", {"number": 99}, "no passage has the number 99; the numbers are 1 to 1"),
     ("read_around", {"number": 0}, "no passage has the number 0"),
@@ -297,11 +245,6 @@ def test_refusals_are_messages_for_the_model(name, args, expected):
     assert expected in message.text
     assert len(message.text) < 1_000
     assert len(working_context_of(state)) == 1
-
-
-@pytest.mark.parametrize("end", [12, 10**40])
-def test_beyond_the_end(end):
-    assert read(store_of(parts()), "voyage.txt", 11, end).endswith("(Chunks 11 to 12 of 12 of voyage.txt)")
 
 
 def test_numbers_need_a_working_context():
@@ -370,21 +313,6 @@ def test_nothing_outside_of_the_filter_is_read(form):
         assert refused == f"unknown source {name}; did you mean red-secrets.txt?"
 
 
-def test_a_passage_of_another_tenant_is_not_read_around():
-    store = tenants()
-    agent: Any = create_agent(
-        Scripted(turns=[[("search", {"query": "anything"})], [("read_around", {"number": 1})]]),
-        [
-            create_search_tool(store, k=1, search_kwargs={"filter": is_red}),
-            *create_reading_tools(store, search_kwargs={"filter": lambda document: not is_red(document)}),
-        ],
-        middleware=[OrderPreservingMiddleware()],
-    )
-    message = results(agent.invoke({"messages": [("user", "Go.")]}))[1]
-    assert message.status == "error"
-    assert "red" not in message.text.replace("red-secrets.txt", "")
-
-
 class OwnStore(InMemoryVectorStore):
     """A store that may search in a way of its own."""
 
@@ -430,21 +358,6 @@ def test_the_text_of_the_source_tells_the_order():
     assert called(tools, "grep", pattern=last).text.endswith(f"chunk {total} of {total} of voyage.txt)")
 
 
-def test_parts_that_were_added_out_of_order_are_read_in_order():
-    chunks = windows("voyage.txt", 1)
-    assert read(store_of([*chunks[20:], *chunks[:20]]), "voyage.txt", 1, 2) == read(
-        store_of(chunks), "voyage.txt", 1, 2
-    )
-
-
-def test_a_confirmed_sequence_is_certain_and_stitched():
-    chunks = windows("voyage.txt", 1)
-    text = read(store_of(chunks), "voyage.txt", 1, 5)
-    whole, note = text.rsplit("\n\n", 1)
-    assert whole == chunks[0].page_content + "".join(chunk.page_content[40:] for chunk in chunks[1:5])
-    assert note == f"(Chunks 1 to 5 of {len(chunks)} of voyage.txt)"
-
-
 def test_pages_without_more_are_read_with_doubts():
     chunks = [Document(f"Part {n} of book.", metadata={"source": "book", "page": n // 3}) for n in range(9)]
     text = read(store_of(chunks), "book", 1, 9, store_order=False)
@@ -454,51 +367,6 @@ def test_pages_without_more_are_read_with_doubts():
     assert text.splitlines()[-1] == "(Chunks 1 to 9 of 9 of book)"
     text = read(store_of([*chunks[3:6], *chunks[:3], *chunks[6:]]), "book", 1, 9)
     assert "the order is uncertain: chunks of a source share a page or another number" in text
-
-
-def test_a_source_that_was_added_twice_is_read_once():
-    message = called(tools_of(store_of([*parts(), *parts()])), "read_range", source="voyage.txt", start=1, end=99)
-    assert numbers_of(message.artifact) == list(range(12))
-
-
-def mixed(**metadata: Any) -> list[Document]:
-    """The chunks of one source, which two keys name."""
-    chunks = parts(5, "a.txt", **metadata)
-    for number in (0, 3):
-        chunks[number].metadata["file_path"] = chunks[number].metadata.pop("source")
-    chunks[1].metadata["url"] = "a.txt"
-    return chunks
-
-
-def test_all_keys_that_name_a_source_are_read():
-    store = store_of(mixed())
-    assert called(tools_of(store), "outline").text == "1 source:\n- a.txt: 5 chunks, 20 tokens"
-    message = called(tools_of(store), "read_range", source="a.txt", start=1, end=5)
-    assert numbers_of(message.artifact) == list(range(5))
-    assert message.text.endswith("(Chunks 1 to 5 of 5 of a.txt)")
-    reading = results(state_after(store, ("read_around", {"number": 1, "before": 9, "after": 9})))[1]
-    assert numbers_of(reading.artifact) == list(range(5))
-
-
-def test_chunks_that_several_keys_name_keep_the_sequence_of_the_store():
-    chunks = mixed()
-    for chunk in chunks:
-        del chunk.metadata["chunk_index"]
-    message = called(tools_of(store_of(chunks)), "read_range", source="a.txt", start=1, end=5)
-    assert numbers_of(message.artifact) == list(range(5))
-
-
-def test_a_large_store_of_sources_that_several_keys_name(monkeypatch):
-    monkeypatch.setattr(reading_module, "_MAX_CHUNKS", 3)
-    tools = tools_of(store_of(mixed()))
-    message = called(tools, "read_range", source="a.txt", start=1, end=5)
-    assert message.text == (
-        "a.txt cannot be read: the store has more than 3 chunks, and this name is not the value of the same metadata "
-        "key in all of them; store it under one key, and set source_key"
-    )
-    assert "unknown source b.txt" in called(tools, "read_range", source="b.txt", start=1, end=5).text
-    hits = called(tools, "grep", pattern="part", ignore_case=True).text
-    assert hits.endswith("only the first 3 chunks of the store were searched: name a source)")
 
 
 def test_sources_are_named_as_in_retrieval():
@@ -514,24 +382,6 @@ def test_sources_are_named_as_in_retrieval():
     video = "https://www.youtube.com/watch?v=1&t=30s"
     assert read(stored(source=video), video.removesuffix("&t=30s"), 1, 3).endswith("watch?v=1)")
     assert called(tools_of(stored()), "outline").text == "0 sources, and 3 chunks without a source."
-
-
-@pytest.mark.filterwarnings(ORDER_OF_STORE)
-@pytest.mark.parametrize("kind", ["stamped", "pages", "store"])
-def test_the_list_of_sources_has_the_sizes_of_the_outlines(kind):
-    documents = parts(8)
-    for number, document in enumerate(documents):
-        if kind != "stamped":
-            del document.metadata["chunk_index"]
-        if kind == "pages":
-            document.metadata["page"] = number // 2
-    tools = tools_of(store_of([*documents, *(document.model_copy() for document in documents), *parts(2, "b.txt")]))
-    _, other, listed = called(tools, "outline").text.splitlines()
-    assert other == "- b.txt: 2 chunks, 8 tokens"
-    outline = called(tools, "outline", source="voyage.txt").text.splitlines()[0]
-    assert outline.startswith(listed.removeprefix("- "))
-    if kind != "pages":
-        assert outline.startswith("voyage.txt: 8 chunks, 48 tokens")
 
 
 @pytest.mark.parametrize(
@@ -552,16 +402,6 @@ def test_each_call_makes_the_store_adapter_once(monkeypatch, name, args):
     assert store_of_search.call_count == 1
     called(tools, name, **args)
     assert store_of_search.call_count == 2
-
-
-def test_of_equal_passages_the_one_that_was_found():
-    chunks = stamp_positions([Document("* * *" if n % 3 else f"Part {n} of book.") for n in range(9)], source="book")
-    store = store_of(chunks)
-    state = state_after(store, ("read_around", {"number": 2, "before": 1, "after": 1}), k=9)
-    found = results(state)[0].artifact[1]
-    assert found.page_content == "* * *"
-    ids = [document.id for document in results(state)[1].artifact]
-    assert ids == [row["id"] for row in store.store.values()][:3]
 
 
 def test_an_index_of_our_own(tmp_path):
@@ -609,137 +449,11 @@ def test_hits_are_read_in_order_and_numbered():
     assert len(shown) == len(set(shown)) == len(working)
 
 
-def test_hits_without_an_agent():
-    tools = tools_of(store_of(parts()), token_budget=40, **BY_WORDS)
-    message = called(tools, "grep", pattern="part   3 OF", source="voyage.txt", ignore_case=True)
-    assert numbers_of(message.artifact) == [3]
-    assert message.text.startswith("voyage.txt\nPart 3 of")
-    assert message.text.endswith("\n\n(1 hit in 1 chunk: chunk 4 of 12 of voyage.txt)")
-    nothing = called(tools, "grep", pattern="Part [3]")
-    assert (nothing.text, nothing.artifact) == ("(no hits in 12 chunks)", [])
-    few = called(tools, "grep", pattern="Part")
-    assert len(few.text.split()) <= 40
-    shown = len(few.artifact)
-    assert numbers_of(few.artifact) == list(range(shown))
-    assert 1 <= shown < 12
-    assert few.text.endswith(f"; {12 - shown} more chunks not shown: name a source, or use a longer pattern)")
-
-
 # Outlines.
-
-
-def outline_of(chunks: list[Document], source: str = "book.md", **options: Any) -> list[str]:
-    lines: list[str] = called(tools_of(store_of(chunks), **options), "outline", source=source).text.splitlines()
-    return lines
 
 
 def chunks_of_book(texts: list[str], source: str = "book.md", **metadata: Any) -> list[Document]:
     return stamp_positions([Document(text, metadata={"source": source, **metadata}) for text in texts])
-
-
-def test_headings_of_a_splitter():
-    paths = [("One", ""), ("One", "A"), ("One", "A"), ("One", "B"), ("Two", ""), ("Two", "A")]
-    chunks = [
-        Document("Some text.", metadata={"source": "book.md", "chunk_index": n, "Header 1": one, "Header 2": two})
-        for n, (one, two) in enumerate(paths)
-    ]
-    assert outline_of(chunks) == [
-        "book.md: 6 chunks, 18 tokens",
-        "- One: chunks 1 to 4, 12 tokens",
-        "  - A: chunks 2 to 3, 6 tokens",
-        "  - B: chunk 4, 3 tokens",
-        "- Two: chunks 5 to 6, 6 tokens",
-        "  - A: chunk 6, 3 tokens",
-    ]
-
-
-def test_headings_in_the_text():
-    texts = [
-        "Before.\n# One\nText.",
-        "More.\n\n## A ##\nText\n```\n# no heading\n",
-        "# nor this\n```\n## B\nText.\n#hashtag\n# Two",
-        "# Two\nText.",
-        "```python\n# comment\n```\nText.",
-    ]
-    assert outline_of(chunks_of_book(texts), **BY_WORDS) == [
-        "book.md: 5 chunks, 31 tokens",
-        "- (before the first heading): chunk 1, 4 tokens",
-        "- One: chunks 1 to 3, 23 tokens",
-        "  - A: chunks 2 to 3, 19 tokens",
-        "  - B: chunk 3, 10 tokens",
-        # Two chunks share its heading.
-        "- Two: chunks 3 to 5, 18 tokens",
-    ]
-    # Comments of programs are none.
-    assert outline_of(chunks_of_book(texts, "book.py"), "book.py")[1].startswith("- begins “Before. # One Text.”")
-
-
-@pytest.mark.parametrize("overlap", [0, 2, 3, 4])
-def test_code_that_two_chunks_share_hides_no_heading(overlap: int):
-    lines = [
-        "# One",
-        "Text.",
-        "```",
-        "# code",
-        "```",
-        "## A",
-        "```",
-        "# code",
-        "# code",
-        "```",
-        "# Two",
-        "More.",
-        "# Three",
-    ]
-    texts = ["\n".join(lines[start : start + 5]) for start in range(0, len(lines) - overlap, 5 - overlap)]
-    titles = [line.strip(" -").split(":")[0] for line in outline_of(chunks_of_book(texts))[1:]]
-    assert titles == ["One", "A", "Two", "Three"]
-
-
-def test_sections_and_pages():
-    chunks = chunks_of_book(["Text."] * 6)
-    for number, chunk in enumerate(chunks):
-        chunk.metadata |= {"page": number // 2, "title": "The same"}
-    assert outline_of(chunks)[1:] == [
-        "- page 0: chunks 1 to 2, 4 tokens",
-        "- page 1: chunks 3 to 4, 4 tokens",
-        "- page 2: chunks 5 to 6, 4 tokens",
-    ]
-    for number, chunk in enumerate(chunks):
-        chunk.metadata["section"] = "Intro" if number < 2 else "Rest"
-    assert outline_of(chunks)[1:] == ["- Intro: chunks 1 to 2, 4 tokens", "- Rest: chunks 3 to 6, 8 tokens"]
-
-
-def test_equal_parts_and_many_pages():
-    chunks = chunks_of_book([f"Part {number} of book." for number in range(100)])
-    lines = outline_of(chunks)
-    assert lines[1] == "- begins “Part 0 of book.”: chunks 1 to 10, 40 tokens"
-    assert len(lines) == 11
-    for number, chunk in enumerate(chunks):
-        chunk.metadata["page"] = number + 1
-    lines = outline_of(chunks)
-    assert lines[1] == "- pages 1 to 2: chunks 1 to 2, 8 tokens"
-    assert lines[-1] == "- pages 99 to 100: chunks 99 to 100, 8 tokens"
-
-
-@pytest.mark.parametrize("budget", [40, 120, 4_000])
-def test_outlines_are_bounded(budget):
-    texts = [f"# Chapter {number}\nText.\n## Deep {number}\nText." for number in range(50)]
-    lines = outline_of(chunks_of_book(texts), token_budget=budget, **BY_WORDS)
-    assert sum(len(line.split()) for line in lines) <= budget
-    assert len(lines) <= 62
-    # Deeper headings are left out first.
-    assert not any("Deep" in line for line in lines)
-    assert (lines[-1].endswith("more sections)")) == (budget < 4_000)
-
-
-def test_the_list_of_sources_is_bounded():
-    store = store_of([chunk for number in range(300) for chunk in parts(1, f"file {number}.txt")])
-    text = called(tools_of(store), "outline").text
-    lines = text.splitlines()
-    assert lines[0] == "300 sources:"
-    assert lines[1:4] == [f"- file {number}.txt: 1 chunk, 6 tokens" for number in range(3)]
-    assert lines[-1] == "(240 more sources)"
 
 
 # Hostile content.
@@ -772,24 +486,6 @@ def test_hostile_names_and_headings_forge_nothing():
     assert set(re.findall(r"\[(\d+)\]", text)) <= {str(n + 1) for n in range(len(working_context_of(state)))}
 
 
-def test_two_names_that_look_alike_are_not_guessed():
-    store = store_of([*parts(2, "a [1].txt"), *parts(2, "a [ 1 ].txt")])
-    tools = tools_of(store)
-    assert called(tools, "read_range", source="a [ 1 ].txt", start=1, end=2).status == "success"
-    alike = store_of([*parts(2, "a\x00.txt"), *parts(2, "a\x01.txt")])
-    refused = called(tools_of(alike), "read_range", source="a?.txt", start=1, end=2)
-    assert refused.text == "2 sources are shown as a?.txt; read around one of their passages"
-
-
-@pytest.mark.parametrize("name", [3, None, ("Header 1",)])
-def test_metadata_keys_need_not_be_strings(name):
-    chunks = chunks_of_book(["One.", "Two."])
-    store = store_of(chunks)
-    for row in store.store.values():
-        row["metadata"] = {**row["metadata"], name: "a value"}
-    assert len(called(tools_of(store), "outline", source="book.md").text.splitlines()) == 3
-
-
 def test_bad_options():
     store = store_of(parts())
     with pytest.raises(OptionError, match="token_budget must be an integer >= 1"):
@@ -802,12 +498,20 @@ def test_bad_options():
         create_reading_tools(OrderPreservingRetriever(vectorstore=store), k=3)
 
 
-def test_parallel_calls_read_the_same():
-    store = store_of(parts())
-    tools = tools_of(store)
+def mixed(**metadata: Any) -> list[Document]:
+    """The chunks of one source, which two keys name."""
+    chunks = parts(5, "a.txt", **metadata)
+    for number in (0, 3):
+        chunks[number].metadata["file_path"] = chunks[number].metadata.pop("source")
+    chunks[1].metadata["url"] = "a.txt"
+    return chunks
 
-    async def both() -> list[Any]:
-        call = {"source": "voyage.txt", "start": 1, "end": 12}
-        return await asyncio.gather(*(tools["read_range"].ainvoke(call) for _ in range(8)))
 
-    assert set(asyncio.run(both())) == {read(store, "voyage.txt", 1, 12)}
+def test_all_keys_that_name_a_source_are_read():
+    store = store_of(mixed())
+    assert called(tools_of(store), "outline").text == "1 source:\n- a.txt: 5 chunks, 20 tokens"
+    message = called(tools_of(store), "read_range", source="a.txt", start=1, end=5)
+    assert numbers_of(message.artifact) == list(range(5))
+    assert message.text.endswith("(Chunks 1 to 5 of 5 of a.txt)")
+    reading = results(state_after(store, ("read_around", {"number": 1, "before": 9, "after": 9})))[1]
+    assert numbers_of(reading.artifact) == list(range(5))

@@ -10,9 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 
-from oprag.errors import BudgetError, OptionError, RetrievalWarning
-from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of, texts
+from oprag.errors import OptionError, RetrievalWarning
+from oprag.langchain import OrderPreservingRetriever
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
 
 
@@ -22,21 +22,9 @@ def test_a_vector_store_gives_its_best_documents_in_the_order_of_the_source(stor
     assert numbers_of(found) == sorted(best) != best
 
 
-def test_a_retriever_gives_its_documents_in_the_order_of_the_source(store):
-    wrapped = store.as_retriever(search_kwargs={"k": 6})
-    found = OrderPreservingRetriever(retriever=wrapped).invoke(QUESTION)
-    assert numbers_of(found) == sorted(numbers_of(wrapped.invoke(QUESTION)))
-
-
 def test_over_a_vector_store_the_defaults_are_those_of_the_paper(store):
     retriever = OrderPreservingRetriever(vectorstore=store)
     assert (retriever.k, retriever.token_budget) == (128, 16_384)
-
-
-def test_over_a_retriever_nothing_is_cut_by_default():
-    retriever = OrderPreservingRetriever(retriever=giving(parts(200)))
-    assert (retriever.k, retriever.token_budget) == (None, None)
-    assert len(retriever.invoke(QUESTION)) == 200
 
 
 def test_of_128_chunks_and_16384_tokens_whichever_is_reached_first_binds():
@@ -89,12 +77,6 @@ def test_k_of_a_call_goes_before_k_of_the_construction(store):
     assert numbers_of(retriever.invoke(QUESTION, None, k=None)) == sorted(best[:2])
 
 
-def test_k_keeps_the_best_of_a_wrapped_retriever():
-    ranked = parts()[::-1]
-    assert numbers_of(OrderPreservingRetriever(retriever=giving(ranked), k=3).invoke(QUESTION)) == [9, 10, 11]
-    assert numbers_of(OrderPreservingRetriever(retriever=giving(ranked)).invoke(QUESTION, None, k=2)) == [10, 11]
-
-
 def test_k_of_a_call_travels_through_bind_batch_and_stream(store):
     retriever = OrderPreservingRetriever(vectorstore=store)
     assert len(retriever.bind(k=3).invoke(QUESTION)) == 3
@@ -118,37 +100,10 @@ def test_every_option_can_be_a_configurable_field(store):
     assert numbers_of(configurable.invoke(QUESTION, config={"configurable": {"order": "rank"}})) == best
 
 
-@pytest.mark.parametrize("k", [0, -1, True, 2.0, "2", [2]])
-def test_a_call_with_an_impossible_k_is_refused(store, k: Any):
-    retriever = OrderPreservingRetriever(vectorstore=store)
-    with pytest.raises(OptionError, match="k must be an integer >= 1") as caught:
-        retriever.invoke(QUESTION, None, k=k)
-    assert caught.value.value == k
-
-
-def test_more_than_fetch_k_cannot_be_kept(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=4)
-    with pytest.raises(OptionError, match="max_candidates must be at least k"):
-        retriever.invoke(QUESTION, None, k=5)
-
-
 def test_k_without_effect_warns():
     retriever = OrderPreservingRetriever(retriever=giving(parts(4)), k=5)
     with pytest.warns(RetrievalWarning, match="k=5 has no effect: the retriever returned only 4"):
         assert numbers_of(retriever.invoke(QUESTION)) == [0, 1, 2, 3]
-
-
-def test_k_of_a_call_without_effect_warns():
-    retriever = OrderPreservingRetriever(retriever=giving(parts(4)))
-    with pytest.warns(RetrievalWarning, match="k=6 has no effect: the retriever returned only 4"):
-        retriever.invoke(QUESTION, None, k=6)
-
-
-def test_no_warning_where_k_has_its_effect_or_the_store_is_small(store):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        OrderPreservingRetriever(retriever=giving(parts(4)), k=4).invoke(QUESTION)
-        OrderPreservingRetriever(vectorstore=store, k=100).invoke(QUESTION)
 
 
 def added_twice() -> Any:
@@ -164,22 +119,6 @@ def test_a_source_that_was_added_twice_warns(wrapped: bool):
     duplicates = "6 retrieved chunks are copies of others .* leaves 6 of 12: .* added to the store more than once"
     with pytest.warns(RetrievalWarning, match=duplicates):
         assert len(OrderPreservingRetriever(**options).invoke(QUESTION)) == 6
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param({"k": 6, "max_candidates": 12}, id="k are left"),
-        pytest.param({"k": 17}, id="nothing else is in the store"),
-        pytest.param({"k": 12, "token_budget": 30}, id="the budget is used up"),
-    ],
-)
-def test_duplicates_that_cost_nothing_do_not_warn(options: dict[str, Any]):
-    retriever = OrderPreservingRetriever(vectorstore=added_twice(), **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        context = retriever.get_context(QUESTION)
-    assert any(drop.reason == "duplicate" for drop in context.dropped)
 
 
 def test_duplicates_of_a_retriever_that_repeats_by_design_do_not_warn():
@@ -240,22 +179,6 @@ async def test_nothing_found_is_nothing_given():
         assert (context.text, context.passages, context.tokens) == ("", (), 0)
 
 
-async def test_a_budget_for_which_everything_is_too_long(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, token_budget=3)
-    with pytest.raises(BudgetError, match="token_budget=3"):
-        retriever.invoke(QUESTION)
-    with pytest.raises(BudgetError, match="token_budget=3"):
-        await retriever.ainvoke(QUESTION)
-
-
-def test_the_budget_keeps_the_best_documents_and_counts_as_the_caller_does():
-    ranked = parts()[::-1]
-    retriever = OrderPreservingRetriever(
-        retriever=giving(ranked), token_budget=16, count_tokens=lambda text: len(text.split()), separator=" "
-    )
-    assert numbers_of(retriever.invoke(QUESTION)) == [8, 9, 10, 11]
-
-
 @pytest.mark.parametrize(
     "duplicate", [copy.copy, copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))]
 )
@@ -288,24 +211,8 @@ def test_a_refused_value_stays_out_of_the_message_of_pydantic(store, name: str):
     assert "s3cret" not in str(caught.value)
 
 
-def test_equal_questions_give_equal_answers(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=5)
-    assert texts(retriever.invoke(QUESTION)) == texts(retriever.invoke(QUESTION))
-
-
-def test_in_another_order_the_documents_come_best_first(store):
-    found = OrderPreservingRetriever(vectorstore=store, k=6, order="rank").invoke(QUESTION)
-    assert texts(found) == texts(store.similarity_search(QUESTION, k=6))
-
-
 def test_rerankers_belong_inside_and_their_last_word_counts():
     """The wrapped list is the ranking, whatever scores a step before it left behind."""
     ranked = parts()
     best_last = giving(ranked) | (lambda documents: documents[::-1])
     assert numbers_of(OrderPreservingRetriever(retriever=best_last, k=3).invoke(QUESTION)) == [9, 10, 11]
-
-
-def test_a_compressor_is_no_retriever():
-    compressor: Any = OrderPreservingCompressor()
-    with pytest.raises(ValidationError, match="retriever"):
-        OrderPreservingRetriever(retriever=compressor)

@@ -3,7 +3,6 @@
 import math
 import re
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,14 +134,6 @@ def test_the_store_is_asked_for_fetch_k_candidates():
     assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=2)))
 
 
-def test_k_of_a_call_reaches_the_store():
-    store = store_of(parts(), RecordingStore)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=2)
-    retriever.invoke(QUESTION, None, k=5)
-    retriever.get_context(QUESTION, k=6)
-    assert [received["k"] for _, received in store.calls] == [5, 6]
-
-
 def test_the_store_is_searched_once():
     store = store_of(parts(), RecordingStore)
     OrderPreservingRetriever(vectorstore=store).invoke(QUESTION)
@@ -164,12 +155,6 @@ def test_k_inside_search_kwargs_beside_k_is_refused(store, k: int | None):
         OrderPreservingRetriever(vectorstore=store, k=k, search_kwargs={"k": 3})
 
 
-@pytest.mark.parametrize("k", [0, "3", 3.0, None])
-def test_an_impossible_k_inside_search_kwargs_is_refused(store, k: Any):
-    with pytest.raises(ValidationError, match=r"k must be an integer >= 1|k=None with a vector store"):
-        OrderPreservingRetriever(vectorstore=store, search_kwargs={"k": k})
-
-
 def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store):
     """Pydantic does not check what is assigned, so the search refuses it."""
     retriever = OrderPreservingRetriever(vectorstore=store, k=3)
@@ -188,24 +173,12 @@ def test_mmr_brings_as_many_documents_as_asked_for():
     assert len(OrderPreservingRetriever(vectorstore=store, search_type="mmr").invoke(QUESTION, None, k=50)) == 50
 
 
-async def test_async_mmr_brings_as_many_documents_as_asked_for():
-    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(80)), search_type="mmr", k=30)
-    assert await retriever.ainvoke(QUESTION) == retriever.invoke(QUESTION)
-
-
 def test_mmr_keeps_the_candidates_and_the_weight_that_were_asked_for():
     store = store_of(parts(80), RecordingStore)
     options = {"fetch_k": 25, "lambda_mult": 0.1}
     retriever = OrderPreservingRetriever(vectorstore=store, search_type="mmr", search_kwargs=options, k=30)
     assert len(retriever.invoke(QUESTION)) == 25
     assert store.calls == [("mmr", {"k": 30, "fetch_k": 25, "lambda_mult": 0.1})]
-
-
-def test_mmr_selects_what_langchain_selects():
-    store = store_of(parts(80))
-    theirs = store.as_retriever(search_type="mmr", search_kwargs={"k": 10, "fetch_k": 40}).invoke(QUESTION)
-    ours = OrderPreservingRetriever(vectorstore=store, search_type="mmr", search_kwargs={"fetch_k": 40}, k=10)
-    assert numbers_of(ours.invoke(QUESTION)) == sorted(numbers_of(theirs)) != numbers_of(theirs)
 
 
 @pytest.mark.parametrize("threshold", [0.45, 0.6])
@@ -222,24 +195,9 @@ async def test_the_score_threshold_is_that_of_the_store(threshold: float):
     assert all(chunk.score is not None and chunk.score >= threshold for chunk in ours.get_context(QUESTION).kept)
 
 
-def test_a_threshold_that_nothing_reaches_gives_nothing():
-    retriever = OrderPreservingRetriever(
-        vectorstore=store_of(parts(), ScoredStore),
-        search_type="similarity_score_threshold",
-        search_kwargs={"score_threshold": 0.999},
-    )
-    assert retriever.invoke(QUESTION) == []
-
-
 def test_a_threshold_search_needs_a_threshold(store):
     with pytest.raises(ValidationError, match=r'pass search_kwargs=\{"score_threshold"'):
         OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
-
-
-@pytest.mark.parametrize("search_type", ["hybrid", "", None, 3])
-def test_an_unknown_search_type_is_refused(store, search_type: Any):
-    with pytest.raises(ValidationError, match="search_type"):
-        OrderPreservingRetriever(vectorstore=store, search_type=search_type)
 
 
 async def test_scores_are_those_of_the_store(store):
@@ -299,12 +257,6 @@ async def test_a_score_that_is_not_a_number_is_no_score(search_type: Any, score:
     retriever = OrderPreservingRetriever(vectorstore=store, search_type=search_type, order="rank")
     for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
         assert [(chunk.text, chunk.score) for chunk in context.kept] == [("text", None), ("other", 0.25)]
-
-
-@pytest.mark.parametrize("score", [0.5, np.float32(0.5), np.array(0.5), Decimal("0.5"), Fraction(1, 2)], ids=repr)
-def test_a_number_of_any_type_is_a_score(score: Any):
-    (chunk,) = OrderPreservingRetriever(vectorstore=LooseStore([(one_document, score)])).get_context(QUESTION).kept
-    assert (chunk.score, type(chunk.score)) == (0.5, float)
 
 
 @every_search

@@ -3,19 +3,17 @@
 import json
 import operator
 from contextlib import suppress
-from itertools import pairwise
 from typing import Annotated, Any, NotRequired, TypedDict
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
-from oprag import WorkingContext
 from oprag.errors import DataError, OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
 from tests.adapters.langchain.agents import (
@@ -24,7 +22,6 @@ from tests.adapters.langchain.agents import (
     asked,
     dangling,
     found,
-    has_whole_prefix,
     plain,
     results_in,
     search_tool,
@@ -109,15 +106,6 @@ def test_only_what_is_new_is_in_the_update():
     assert [message.id for message in update["messages"]] == ["m2"]
     assert set(update) == {"messages", "working_context"}
     assert gather_search_results({"messages": [HumanMessage("What?")]}) == {}
-
-
-def test_given_messages_and_documents_are_not_changed():
-    message = result("7 2", 1)
-    before = message.model_dump_json()
-    metadata = json.dumps([document.metadata for document in message.artifact])
-    gathered(message)
-    assert message.model_dump_json() == before
-    assert json.dumps([document.metadata for document in message.artifact]) == metadata
 
 
 @pytest.mark.parametrize(
@@ -222,33 +210,9 @@ def test_documents_as_plain_values_are_gathered(document: Any):
     assert state["messages"][0].artifact[0].metadata["oprag"] == {"rank": 0, "number": 1}
 
 
-def test_messages_without_ids_are_named_by_their_tool_calls():
-    first = result("7 2", 1, id=None)
-    update = gather_search_results({"messages": [first]})
-    (rewritten,) = update["messages"]
-    working = working_context_of(update)
-    assert working.searches == ("call-1",)
-    assert lay_out_messages([rewritten], working) == [rewritten]
-    assert gather_search_results({**update, "messages": [rewritten]}) == {}
-
-
 def test_a_message_of_content_blocks_becomes_text():
     message = result("7", 1, content=[{"type": "text", "text": "Part 7 of voyage.txt."}])
     assert gathered(message)["messages"][0].content == "[1] voyage.txt\nPart 7 of voyage.txt."
-
-
-def test_laying_out_keeps_the_same_objects():
-    state = gathered(HumanMessage("What?"), AIMessage("Let me see."), result("7 2", 1), result("7 9", 2))
-    messages, working = state["messages"], working_context_of(state)
-    assert all(a is b for a, b in zip(lay_out_messages(messages, working), messages, strict=True))
-    compact = lay_out_messages(messages, working, layout="compact")
-    assert [a is b for a, b in zip(compact, messages, strict=True)] == [True, True, False, False]
-    assert [message.id for message in compact] == [message.id for message in messages]
-    # And a part of them.
-    trimmed = lay_out_messages(messages[3:], working)
-    assert results_in(trimmed) == [
-        "[1] voyage.txt\nPart 7 of voyage.txt.\n\n[3] Part 9 of voyage.txt."
-    ] or not dangling(trimmed, working)
 
 
 def test_results_in_another_sequence_have_no_dangling_pointer():
@@ -269,31 +233,6 @@ def test_changed_results_are_left_alone():
     assert messages[0] is cleared
     assert str(messages[1].content).startswith("[2] (already shown)")
     assert "Part 9" in messages[1].content
-
-
-def test_prompts_grow_at_the_end():
-    messages: list[Any] = []
-    state: dict[str, Any] = {}
-    prompts = []
-    for number, query in enumerate(["7 2", "2 9 30", "7", "1 2 3 4 5 6 7", "30 9"]):
-        state = gathered(*messages, result(query, number), **{k: v for k, v in state.items() if k != "messages"})
-        messages = state["messages"]
-        prompts.append(lay_out_messages(messages, working_context_of(state)))
-    assert all(has_whole_prefix(first, second) for first, second in pairwise(prompts))
-
-
-@pytest.mark.parametrize(
-    "options", [{"layout": "both"}, {"layout": None}, {"compact_above": -1}, {"compact_above": 1.5}], ids=str
-)
-def test_invalid_layouts_are_rejected(options: Any):
-    with pytest.raises(OptionError):
-        lay_out_messages([], WorkingContext(), **options)
-
-
-@pytest.mark.parametrize("options", [{"search_tools": "search"}, {"k": 3}, {"unknown": 3}], ids=str)
-def test_invalid_options_are_rejected(options: Any):
-    with pytest.raises(OptionError):
-        gather_search_results({"messages": []}, **options)
 
 
 HOSTILE_PARTS: list[tuple[str, Any]] = [
@@ -345,15 +284,6 @@ def test_a_state_whose_reducer_appends_is_not_changed_in_place():
         "Part 7 of voyage.txt.",
         "[1] voyage.txt\nPart 7 of voyage.txt.",
     ]
-
-
-def test_documents_without_text_or_with_much_text_are_gathered():
-    documents = [
-        Document(text, metadata={"source": "a", "chunk_index": n}) for n, text in enumerate(["", " ", "x" * 9])
-    ]
-    state = gathered(result("7", 1, artifact=documents, content="\n\n".join(one.page_content for one in documents)))
-    assert "x" * 9 in state["messages"][0].content
-    assert len(working_context_of(state)) == 3
 
 
 def numbered_elsewhere(text: str, content: str) -> ToolMessage:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from oprag.errors import MissingPositionError, OptionError
 from oprag.langchain import OrderPreservingRetriever, create_search_tool, working_context_of
-from tests.adapters.langchain.agents import PARTS, ScriptedModel, agent_of, asked, found, results_in, search_tool
+from tests.adapters.langchain.agents import ScriptedModel, agent_of, asked, found, search_tool
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION, both_sides
 
@@ -76,13 +76,6 @@ async def test_the_documents_come_in_source_order_with_their_ranks(kind: str, is
     assert [int(text.split()[1]) for text in str(message.content).split("\n") if text] == sorted(ranked)
 
 
-async def test_sixteen_documents_of_a_store_are_a_search():
-    store = store_of(PARTS)
-    options: list[Any] = [{}, {"k": 3}, {"search_kwargs": {"k": 5}}]
-    messages = [await called(create_search_tool(store, **one), QUESTION) for one in options]
-    assert [len(message.artifact) for message in messages] == [16, 3, 5]
-
-
 @both_sides
 async def test_nothing_found_is_said(is_async: bool):
     message = await called(create_search_tool(giving([])), QUESTION, is_async=is_async)
@@ -95,17 +88,6 @@ async def test_an_empty_query_is_an_error_that_the_model_reads(query: str, is_as
     message = await called(search_tool(), query, is_async=is_async)
     assert message.status == "error"
     assert "empty" in str(message.content)
-
-
-@both_sides
-async def test_a_run_goes_on_after_an_empty_query(is_async: bool):
-    model = ScriptedModel(turns=[["", "7"], ["7"], "The end."])
-    agent = agent_of(model)
-    result = await agent.ainvoke(asked()) if is_async else agent.invoke(asked())
-    empty, *others = results_in(model.requests[-1])
-    assert "empty" in empty
-    assert others == ["[1] voyage.txt\nPart 7 of voyage.txt.", "[1] (already shown)"]
-    assert len(working_context_of(result).searches) == 2
 
 
 @pytest.mark.parametrize("args", [{}, {"query": None}, {"query": 5}, {"query": ["7"]}], ids=str)
@@ -199,20 +181,6 @@ async def test_the_config_of_the_run_reaches_the_retriever(is_async: bool):
     config = {"configurable": {"tenant": "one"}}
     await (agent.ainvoke(asked(), config) if is_async else asyncio.to_thread(agent.invoke, asked(), config))
     assert tenants == ["one"]
-
-
-def test_a_result_shows_text_in_which_chunks_overlap_once():
-    text = "".join(f"Sentence {number} of the book. " for number in range(40))
-    chunks = [
-        Document(text[start : start + 300], metadata={"source": "book", "start_index": start})
-        for start in range(0, len(text) - 300, 150)
-    ]
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(chunks)
-    model = ScriptedModel(turns=[["a"], ["b"], "The end."])
-    agent_of(model, [create_search_tool(store, k=3)]).invoke(asked())
-    for shown in results_in(model.requests[-1]):
-        assert max(shown.count(f"Sentence {number} of the book.") for number in range(40)) == 1
 
 
 @pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")

@@ -13,7 +13,6 @@ from oprag import Context, DocumentIndex
 from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
-    OrderPreservingChain,
     OrderPreservingCompressor,
     OrderPreservingRetriever,
     create_search_tool,
@@ -22,7 +21,7 @@ from oprag.langchain import (
 )
 from oprag.pipeline.section import section_of
 from oprag.stores.in_memory import LangChainInMemory
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
+from tests.adapters.langchain.conftest import giving, store_of
 from tests.adapters.scripted import QUESTION
 
 TEXTS = ["Before.", "# Install\n\nText.", "## On Windows\n\nRun it.", "Go on.", "# Use\n\nThe end."]
@@ -101,17 +100,6 @@ def test_a_document_index_and_a_compressor_read_headings():
     assert [found.page_content for found in compressor.compress_documents([guide()[3], guide()[0]], "?")] == ["Before."]
 
 
-def test_citations_have_the_section():
-    model = RecordingChatModel(answers=["Run it [1]."])
-    retriever = OrderPreservingRetriever(vectorstore=store_of(guide()[2:4] + guide()[:2]), k=8, header="{section}")
-    answer = OrderPreservingChain(llm=model, retriever=retriever, cite=True).answer(QUESTION)
-    assert [citation.section for citation in answer.citations] == [""]
-    assert "[3] Install > On Windows\n## On Windows" in model.prompts[0]
-    model.answers = ["Run it [3, 4]."]
-    answer = asyncio.run(OrderPreservingChain(llm=model, retriever=retriever, cite=True).aanswer(QUESTION))
-    assert [citation.section for citation in answer.citations] == ["Install > On Windows"] * 2
-
-
 def test_search_results_keep_the_section():
     tool = create_search_tool(store_of(guide()), header=HEADER)
     message = tool.invoke({"name": "search", "args": {"query": "?"}, "id": "1", "type": "tool_call"})
@@ -130,9 +118,3 @@ def test_a_retriever_that_cannot_be_read_says_so_once():
     named = Document("Text.", metadata={"source": "b.md", "chunk_index": 0, "Header 1": "Named"})
     found = OrderPreservingRetriever(retriever=giving([*guide(), named]), header=HEADER).get_context(QUESTION)
     assert sections(found) == [*[""] * 5, "Named"]
-
-
-def test_sources_without_headings_are_silent():
-    plain = stamp_positions([Document("One."), Document("Two.")], source="plain.md")
-    context = OrderPreservingRetriever(vectorstore=store_of(plain), k=4, header=HEADER).get_context(QUESTION)
-    assert sections(context) == ["", ""]

@@ -9,38 +9,34 @@ from itertools import pairwise
 from typing import Annotated, Any, NotRequired
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware, AgentState, PIIMiddleware
+from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain.tools import ToolRuntime
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command
 
 from oprag import WorkingContext
 from oprag.errors import OptionError
 from oprag.langchain import (
     OrderPreservingMiddleware,
-    create_reading_tools,
     create_search_tool,
     gather_search_results,
     working_context_of,
 )
 from tests.adapters.langchain.agents import (
-    PARTS,
     ScriptedModel,
     agent_of,
     asked,
     has_whole_prefix,
     numbering,
     results_in,
-    retrieve_context,
     search_tool,
     thread,
 )
-from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import both_sides
 
 
@@ -126,14 +122,6 @@ async def test_a_search_writes_a_file_and_the_next_one_rewrites_it(is_async):
     ]
 
 
-def test_parallel_searches_write_one_file_together():
-    result = filing(ScriptedModel(turns=[["7 2", "3 2", "9"], "The end."])).invoke(asked())
-    (text,) = texts_of(result).values()
-    assert [int(number) for number in re.findall(r"Part (\d+)", text)] == [2, 3, 7, 9]
-    # All of them say where the passages are in the file as it is now.
-    assert all("(15 lines," in message for message in results_in(result["messages"]))
-
-
 def test_a_file_keeps_when_it_was_created_and_is_written_only_if_it_changes():
     agent = filing(ScriptedModel(turns=[["7"], ["7"], "The end.", ["8"], "The end."]), checkpointer=InMemorySaver())
     first = agent.invoke(asked(), thread())["files"][BOOK]
@@ -192,41 +180,6 @@ def test_a_tool_cannot_have_files_of_the_agent_deleted():
     assert set(state["files"]) == {"/mine.md", BOOK}
 
 
-def test_results_that_were_redacted_do_not_get_into_files():
-    mails = [Document("Write to ada@brand.org.", metadata={"source": "mail"})]
-    redacting = PIIMiddleware("email", apply_to_tool_results=True)
-    agent = filing(
-        ScriptedModel(turns=[["7"], "The end."]),
-        [create_search_tool(RunnableLambda(lambda _: mails))],
-        before=[redacting],
-    )
-    with pytest.warns(match="are not gathered"):
-        result = agent.invoke(asked())
-    assert result.get("files", {}) == {}
-    assert results_in(result["messages"]) == ["Write to [REDACTED_EMAIL]."]
-
-
-def test_nothing_was_found():
-    result = filing(ScriptedModel(turns=[["none"], "The end."])).invoke(asked())
-    assert results_in(result["messages"]) == ["Nothing was found."]
-    assert result.get("files", {}) == {}
-
-
-def test_other_search_tools_and_reading_tools_write_to_the_same_file():
-    store = store_of(PARTS)
-    model = ScriptedModel(
-        turns=[
-            ["7"],
-            [{"name": "read_range", "args": {"source": "voyage.txt", "start": 3, "end": 4}, "id": "read"}],
-            "The end.",
-        ]
-    )
-    result = filing(model, [retrieve_context, *create_reading_tools(store)]).invoke(asked())
-    (text,) = texts_of(result).values()
-    assert [int(number) for number in re.findall(r"Part (\d+)", text)] == [2, 3, 7]
-    assert results_in(result["messages"])[1].endswith("\n\n(Chunks 3 to 4 of 40 of voyage.txt)")
-
-
 HOSTILE_NAMES = [
     "../../etc/passwd",
     "..",
@@ -278,18 +231,6 @@ def test_each_source_has_a_safe_file_of_its_own():
     again = filing(model, [create_search_tool(RunnableLambda(lambda _: found[::-1]))]).invoke(asked())
     same = set(again["files"]) & set(paths)
     assert len(same) >= len(paths) - 4
-
-
-def test_numbers_and_files_are_made_again_from_the_messages_alone():
-    """An application may keep nothing but the messages."""
-    first = filing(ScriptedModel(turns=[["7 2", "9 2"], "The end."])).invoke(asked())
-    second = filing(ScriptedModel(turns=[["3"], "The end."])).invoke({"messages": [*first["messages"][:-1]]})
-    assert numbering(first).items() <= numbering(second).items() | {}.items()
-    assert texts_of(second) == texts_of(first)
-    # In an agent without files, the messages stay as they are.
-    third = agent_of(ScriptedModel(turns=["The end."])).invoke({"messages": first["messages"][:-1]})
-    assert numbering(third) == numbering(first)
-    assert results_in(third["messages"]) == results_in(first["messages"])
 
 
 @both_sides
@@ -399,18 +340,6 @@ async def test_parallel_subagents_without_files(is_async):
     assert all(has_whole_prefix(first, second) for first, second in pairwise(model.requests))
     states = [numbering(state.values) for state in agent.get_state_history(thread())][::-1]
     assert all(earlier.items() <= later.items() for earlier, later in pairwise(states))
-
-
-def test_a_tool_may_still_remove_the_working_context():
-    @tool
-    def reset(runtime: ToolRuntime) -> Command[Any]:
-        """Begin anew."""
-        message = ToolMessage("Done.", tool_call_id=str(runtime.tool_call_id))
-        return Command(update={"working_context": None, "messages": [RemoveMessage(REMOVE_ALL_MESSAGES), message]})
-
-    model = ScriptedModel(turns=[["7"], [{"name": "reset", "args": {}, "id": "reset"}], ["8"], "The end."])
-    model.counts_calls = True
-    assert numbering(agent_of(model, [search_tool(), reset]).invoke(asked())) == {1: "Part 8 of voyage.txt."}
 
 
 def test_the_structured_response_of_a_subagent_is_data():

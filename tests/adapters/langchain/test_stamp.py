@@ -8,10 +8,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import PositionKind
-from oprag.errors import ChunkError, MissingSourceError, OptionError
+from oprag.errors import ChunkError
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from tests.adapters.langchain.conftest import giving, store_of, texts
 from tests.adapters.scripted import QUESTION
@@ -58,19 +58,6 @@ def test_pages_of_a_file_are_numbered_through():
     )
 
 
-def test_sections_of_markdown_are_numbered_through():
-    headers = [("#", "part"), ("##", "chapter")]
-    sections = MarkdownHeaderTextSplitter(headers).split_text(MARKDOWN)
-    chunks = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0, add_start_index=True).split_documents(
-        sections
-    )
-    assert len(chunks) > len(sections) == 4
-    stamped = stamp_positions(chunks, source="day.md")
-    shuffled = random.Random(1).sample(stamped, len(stamped))
-    found = OrderPreservingRetriever(retriever=giving(shuffled)).invoke(QUESTION)
-    assert texts(found) == texts(chunks) != texts(shuffled)
-
-
 def test_a_source_that_is_given_names_those_that_do_not_say():
     documents = [Document("x"), Document("y", metadata={"source": "own.txt"}), Document("z", metadata={"source": None})]
     stamped = stamp_positions(documents, source="book.txt")
@@ -81,34 +68,6 @@ def test_a_source_that_is_given_names_those_that_do_not_say():
     ]
 
 
-def test_a_source_that_nothing_names_is_an_error():
-    with pytest.raises(MissingSourceError, match=r"chunk 1 does not name its source \(metadata keys: page\)"):
-        stamp_positions([Document("x", metadata={"source": "a"}), Document("y", metadata={"page": 1})])
-
-
-@pytest.mark.parametrize("source", ["", "  ", 0.5j, [], True])
-def test_a_name_that_is_none_is_refused(source: Any):
-    with pytest.raises(OptionError, match="source must be"):
-        stamp_positions([Document("x")], source=source)
-
-
-@pytest.mark.parametrize("source_key", ["doc", ("missing", "doc"), lambda chunk: chunk.metadata["doc"]])
-def test_the_source_can_have_another_name(source_key: Any):
-    documents = [Document(text, metadata={"doc": text[0], "source": "all"}) for text in ("a1", "b1", "a2")]
-    stamped = stamp_positions(documents, source_key=source_key)
-    assert [document.metadata["chunk_index"] for document in stamped] == [0, 0, 1]
-
-
-def test_no_documents():
-    assert stamp_positions([]) == []
-    assert stamp_positions(iter([])) == []
-
-
-def test_documents_may_come_one_by_one():
-    stamped = stamp_positions(Document(text, metadata={"source": "a"}) for text in "xyz")
-    assert [document.metadata["chunk_index"] for document in stamped] == [0, 1, 2]
-
-
 @pytest.mark.parametrize("wrong", [Document("one"), "text", [None], ["text"], [Document("x"), 5]], ids=repr)
 def test_something_else_than_documents_is_refused(wrong: Any):
     with pytest.raises(ChunkError, match="LangChain documents"):
@@ -117,12 +76,6 @@ def test_something_else_than_documents_is_refused(wrong: Any):
 
 def stamped_sentences(count: int = 30) -> list[Document]:
     return stamp_positions([Document(f"Sentence {number}.") for number in range(count)], source="book.txt")
-
-
-def test_numbers_survive_a_store():
-    stamped = stamped_sentences()
-    found = OrderPreservingRetriever(vectorstore=store_of(stamped)).invoke(QUESTION)
-    assert [document.metadata for document in found] == [document.metadata for document in stamped]
 
 
 def test_numbers_survive_a_store_on_disk(tmp_path):
@@ -147,10 +100,3 @@ def test_numbers_survive_a_store_that_changes_their_type(changed: Any):
     context = OrderPreservingRetriever(retriever=giving(shuffled)).get_context(QUESTION)
     assert [chunk.origin for chunk in context.kept] == returned
     assert [report.kind for report in context.sources] == [PositionKind.STAMPED]
-
-
-def test_stamped_chunks_that_follow_each_other_are_joined():
-    found = OrderPreservingRetriever(
-        retriever=giving(random.Random(3).sample(stamped_sentences(), 30)), stitch=True, separator=" "
-    ).invoke(QUESTION)
-    assert texts(found) == [" ".join(f"Sentence {number}." for number in range(30))]

@@ -163,24 +163,6 @@ def test_a_chain_hands_it_on():
         OrderPreservingChain(llm=RecordingChatModel(), retriever=over(store_of(chunks)), store_order=False)
 
 
-def test_better_positions_go_first():
-    chunks = [*split("voyage.txt", 1, add_start_index=True)[::-1]]
-    documents, told = found(over(store_of(chunks)))
-    assert [document.metadata["start_index"] for document in documents] == sorted(
-        document.metadata["start_index"] for document in documents
-    )
-    assert told == []
-
-
-def test_a_few_wrong_offsets_do_not_outweigh_the_order_of_the_store():
-    chunks = windows("voyage.txt", 1)
-    for number in (2, 9):
-        chunks[number].metadata["start_index"] = 50_000 - 1_000 * number
-    documents, told = found(over(store_of(chunks), k=len(chunks)))
-    assert numbers(documents, chunks) == list(range(len(chunks)))
-    assert told == []
-
-
 def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
     pages = [windows("report.pdf", seed, page=seed)[:8] for seed in range(4)]
     chunks = [chunk for page in pages for chunk in page]
@@ -191,26 +173,6 @@ def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
     assert {source.kind for source in context.sources} == {PositionKind.STORE}
     assert "InMemoryVectorStore, confirmed by page" in context.explain()
     assert "p. 2" in context.explain()
-
-
-def test_pages_that_run_against_the_store_are_believed_and_not_their_ties():
-    pages = [windows("report.pdf", seed, page=seed)[:8] for seed in (3, 0, 2, 1)]
-    documents, told = found(over(store_of([chunk for page in pages for chunk in page]), k=30))
-    assert [document.metadata["page"] for document in documents] == sorted(
-        document.metadata["page"] for document in documents
-    )
-    assert "they are ordered by retrieval rank there" in told[0]
-
-
-def test_sources_that_were_added_in_turn_are_told_apart():
-    first, second = windows("a.txt", 1), windows("b.txt", 2)
-    mixed = [chunk for pair in zip(first, second, strict=False) for chunk in pair]
-    documents, told = found(over(store_of(mixed), k=30))
-    for name, chunks in (("a.txt", first), ("b.txt", second)):
-        of_one = [document for document in documents if document.metadata["source"] == name]
-        assert len(of_one) > 5
-        assert numbers(of_one, chunks) == sorted(numbers(of_one, chunks))
-    assert told == []
 
 
 def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
@@ -361,24 +323,6 @@ def test_neighbors_have_their_place_in_the_store():
     assert told == []
 
 
-def test_warnings_as_errors_say_why():
-    chunks = windows("voyage.txt", 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        forget()
-        with pytest.raises(PositionWarning, match="in the order in which they were added"):
-            over(store_of(chunks[::3])).invoke(QUESTION)
-
-
-def test_a_source_that_was_added_twice_is_there_once():
-    chunks = windows("voyage.txt", 1)[:8]
-    store = store_of(chunks)
-    store.add_documents(chunks)
-    documents, told = found(over(store))
-    assert numbers(documents, chunks) == list(range(8))
-    assert told == []
-
-
 def test_only_what_the_filter_lets_through_counts():
     mine, others = windows("report.txt", 1, tenant="a"), windows("report.txt", 2, tenant="b")
     mixed = [chunk for pair in zip(others, mine, strict=False) for chunk in pair]
@@ -394,14 +338,6 @@ def test_only_what_the_filter_lets_through_counts():
     retriever = over(store_of(mixed))
     documents = retriever.invoke(QUESTION, filter=passes)
     assert numbers(documents, mine) == sorted(numbers(documents, mine))
-
-
-@pytest.mark.usefixtures("listed_is_known")
-def test_equal_texts_have_the_places_of_that_text():
-    chunks = [Document(text, metadata={"source": "a.txt"}) for text in ("I", "one", "II", "one", "III", "one", "IV")]
-    documents, told = found(OrderPreservingRetriever(retriever=Listed(docs=chunks)))
-    assert [document.page_content for document in documents] == ["I", "one", "IV"]
-    assert BY_STORE in told[0]
 
 
 class Shuffled(BaseDocumentCompressor):
@@ -606,53 +542,3 @@ def test_a_store_that_remembers_no_sequence_changes_nothing():
         documents, told = found(over(store_of(chunks, Forgetful)))
     assert numbers(documents, chunks) == by_rank(chunks)
     assert "have no position" in told[0]
-
-
-def test_overlapping_chunks_are_joined_without_offsets():
-    chunks = windows("voyage.txt", 1)
-    context = over(store_of(chunks), k=len(chunks)).get_context(QUESTION)
-    (passage,) = context.passages
-    assert passage.text == prose(800, 1)
-    # Where it is in the source is not known.
-    assert passage.spans == ()
-    context = over(store_of(chunks), k=9).get_context(QUESTION)
-    joined = {(len(one.chunks), len(one.text)) for one in context.passages}
-    assert all(length == 200 + 160 * (count - 1) for count, length in joined)
-    assert len(joined) > 1
-
-
-def test_overlaps_of_the_default_splitter_are_not_repeated():
-    text = prose(800, 1)
-    chunks = split("voyage.txt", 1)
-    context, _ = context_of(over(store_of(chunks), k=len(chunks)))
-    assert sum(len(one.page_content) for one in chunks) > len(text)
-    assert context.text.split() == text.split()
-
-
-def test_the_chunks_of_a_page_are_joined():
-    chunks = windows("book.pdf", 1, page=4)
-    context, told = context_of(over(store_of(chunks), k=len(chunks)))
-    assert (context.text, told) == (prose(800, 1), [])
-
-
-def context_of(retriever):
-    forget()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        context = retriever.get_context(QUESTION)
-    return context, [str(warning.message) for warning in caught]
-
-
-@pytest.mark.usefixtures("listed_is_known")
-def test_equal_texts_on_two_pages_of_a_listed_source_are_told_apart():
-    documents = [
-        Document(text, metadata={"source": "log.pdf", "page": page})
-        for page in range(4)
-        for text in [*(prose(20, 10 * page + part) for part in range(5)), "Notice: the captain"]
-    ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PositionWarning)
-        found = OrderPreservingRetriever(retriever=Listed(docs=documents)).invoke(QUESTION)
-    assert [(one.metadata["page"], one.page_content) for one in found] == [
-        (one.metadata["page"], one.page_content) for one in documents[2::3]
-    ]

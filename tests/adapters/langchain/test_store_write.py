@@ -56,14 +56,6 @@ class Listed(BaseRetriever):
         return list(self.docs)
 
 
-def test_all_chunks_some_sources_and_a_filter():
-    store = store_with(documents_of("a", "b", "a", "c", "a"))
-    assert listed(adapter(store).chunks()) == [f"id {number}" for number in range(5)]
-    assert listed(adapter(store).chunks("source", {"a", "c"})) == ["id 0", "id 2", "id 3", "id 4"]
-    assert listed(adapter(store, SEARCH).chunks("source", {"a", "b"})) == ["id 0", "id 2", "id 4"]
-    assert listed(adapter(store).chunks("source", ())) == []
-
-
 def test_a_store_in_memory_keeps_all_but_the_new_keys():
     store = store_with(documents_of("a", "b", "a"))
     before = {key: dict(row) for key, row in store.store.items()}
@@ -82,14 +74,6 @@ def test_a_store_in_memory_keeps_all_but_the_new_keys():
     assert all("chunk_index" not in document.metadata for document, _ in found)
     again = store.similarity_search_with_score("words", k=3)
     assert [(one.page_content, score) for one, score in again] == [(one.page_content, score) for one, score in found]
-
-
-def test_a_key_that_is_there_gets_the_new_value():
-    store = store_with(documents_of("a"))
-    adapter(store).write({"id 0": {"chunk_index": 1, "start_index": 5}})
-    adapter(store).write({"id 0": {"chunk_index": 2}})
-    metadata = {"source": "a", "tenant": "red", "chunk_index": 2, "start_index": 5}
-    assert store.store["id 0"]["metadata"] == metadata
 
 
 def test_unknown_ids_are_an_error_before_anything_is_written():

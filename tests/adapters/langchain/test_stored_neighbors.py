@@ -1,19 +1,17 @@
 """The chunks around each kept one, read from the store that was searched."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 
-from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, stamp_positions
+from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
-from tests.adapters.langchain.conftest import RecordingChatModel, store_of
-from tests.adapters.langchain.test_read_source import TEXTS, told_of
+from tests.adapters.langchain.conftest import store_of
 from tests.adapters.langchain.test_store_order import Listed, windows
 
 QUESTION = "Where does the river end?"
@@ -70,29 +68,6 @@ def test_neighbors_come_from_the_store(kind, wrapped):
         assert places(documents, chunks) == around(found, chunks, number)
         asynchronous = asyncio.run(OrderPreservingRetriever(neighbors=number, **given).ainvoke(QUESTION))
         assert asynchronous == documents
-
-
-@pytest.mark.parametrize("source", [7, 7.0, 7.5, -3, Path("texts/voyage.txt")], ids=repr)
-@pytest.mark.parametrize("kind", ["store", "stamped"])
-def test_sources_are_numbers_and_paths(source, kind):
-    chunks = [
-        chunk.model_copy(update={"metadata": {**chunk.metadata, "source": source}})
-        for chunk in of_store(windows("voyage.txt", 1))[kind]
-    ]
-    store = store_of([*chunks, Document("Another one.", metadata={"source": 8})])
-    found = store.similarity_search(QUESTION, k=3)
-    documents = OrderPreservingRetriever(vectorstore=store, k=3, neighbors=1).invoke(QUESTION)
-    straight = chunks[::-1] if kind == "stamped" else chunks
-    assert places(documents, straight) == around(found, straight, 1)
-
-
-def test_a_single_chunk_has_neighbors_too():
-    chunks = windows("voyage.txt", 1)
-    store = store_of(chunks)
-    (found,) = store.similarity_search(QUESTION, k=1)
-    documents, told = told_of(lambda: OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1).invoke(QUESTION))
-    assert places(documents, chunks) == around([found], chunks, 1)
-    assert told == []
 
 
 def test_each_source_is_listed_once_a_question(monkeypatch):
@@ -157,14 +132,6 @@ def test_equal_texts_have_the_neighbors_of_their_own_places(monkeypatch):
     assert retriever.invoke("5") == chunks[4:]
 
 
-def test_a_chain_hands_it_on():
-    chunks = windows("voyage.txt", 1)
-    store = store_of(chunks)
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, k=2, neighbors=1)
-    found = store.similarity_search(QUESTION, k=2)
-    assert places(chain.invoke({"input": QUESTION})["context"], chunks) == around(found, chunks, 1)
-
-
 def test_what_may_search_in_its_own_way_needs_a_reader():
     class Own(VectorStoreRetriever):
         pass
@@ -177,11 +144,3 @@ def test_what_may_search_in_its_own_way_needs_a_reader():
     for given in ({"retriever": Own(vectorstore=store)}, {"vectorstore": own}, {"retriever": own.as_retriever()}):
         with pytest.raises(ValueError, match="requires read_neighbors; pass read_neighbors="):
             OrderPreservingRetriever(neighbors=1, **given)
-
-
-def test_chunks_of_which_nothing_is_known_have_none():
-    unnamed = [Document(text) for text in TEXTS["voyage.txt"].split(". ")[:9]]
-    documents, _ = told_of(
-        lambda: OrderPreservingRetriever(vectorstore=store_of(unnamed), k=3, neighbors=1).invoke(QUESTION)
-    )
-    assert len(documents) == 3

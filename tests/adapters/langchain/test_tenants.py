@@ -16,7 +16,6 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from oprag.methods import Answer
 from tests.adapters.langchain.conftest import RecordingChatModel, parts, store_of
 from tests.adapters.scripted import QUESTION
 
@@ -61,14 +60,6 @@ async def test_with_the_filter_of_a_call(shared, tenant: str, search_type: Any):
         retriever.bind(filter=only(tenant)).invoke(QUESTION),
     ):
         assert (len(found), tenants(found)) == (12, {tenant})
-
-
-def test_a_filter_of_a_call_holds_for_that_call_alone(shared):
-    retriever = OrderPreservingRetriever(vectorstore=shared)
-    assert tenants(retriever.invoke(QUESTION, None, filter=only("A"))) == {"A"}
-    assert tenants(retriever.invoke(QUESTION, None, filter=only("B"))) == {"B"}
-    assert tenants(retriever.invoke(QUESTION)) == {"A", "B"}
-    assert retriever.search_kwargs == {}
 
 
 def test_the_filter_of_a_call_replaces_that_of_the_construction_as_in_langchain(shared):
@@ -143,13 +134,6 @@ async def test_a_filter_that_would_be_dropped_is_refused(shared, wrap: Any):
         await retriever.aget_context(QUESTION, filter=only("A"))
 
 
-def test_a_filter_inside_the_wrapped_retriever_holds(shared):
-    inner = shared.as_retriever(search_kwargs={"filter": only("A"), "k": 20})
-    wrapped = EnsembleRetriever(retrievers=[inner], weights=[1.0])
-    found = OrderPreservingRetriever(retriever=wrapped).invoke(QUESTION)
-    assert (len(found), tenants(found)) == (12, {"A"})
-
-
 def per_user(tenant: str) -> RunnableConfig:
     """LangChain's documented way to search for one user: a configurable field."""
     return {"configurable": {"search_kwargs": {"filter": only(tenant)}}}
@@ -215,21 +199,6 @@ async def test_a_chain_takes_a_filter_for_one_question(shared, tenant: str, way:
     for prompt in chain.llm.prompts:  # type: ignore[attr-defined]
         assert ("a.txt" in prompt, "b.txt" in prompt) == (tenant == "A", tenant == "B")
     assert tenants(chain.invoke({"input": QUESTION, "filter": None})["context"]) <= {"A", "B"}
-
-
-async def test_answer_and_compare_take_a_filter(shared):
-    chain = chain_over(shared)
-    answers = [
-        chain.answer(QUESTION, filter=only("B")),
-        await chain.aanswer(QUESTION, filter=only("B")),
-        *chain.answer_with(QUESTION, ["stuff", "refine"], filter=only("B")),
-        *await chain.aanswer_with(QUESTION, ["stuff", "refine"], filter=only("B")),
-        *[one for one in chain.stream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
-        *[one async for one in chain.astream_answer(QUESTION, filter=only("B")) if isinstance(one, Answer)],
-    ]
-    assert len(answers) == 8
-    for answer in answers:
-        assert {chunk.metadata["tenant"] for context in answer.contexts for chunk in context.kept} == {"B"}
 
 
 def test_the_filter_holds_for_every_search_of_a_question(shared):

@@ -11,13 +11,13 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableConfig
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
 from oprag import DocumentIndex, VectorCache
 from oprag.context import Context
-from oprag.errors import CacheWarning, ChunkError, EmbeddingError, OptionError, PositionWarning, SourceReadError
+from oprag.errors import CacheWarning, ChunkError, OptionError, SourceReadError
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -98,14 +98,6 @@ def test_a_store_with_an_adapter_embeds_the_question_alone_and_once(store, embed
         assert chunk.score == pytest.approx(chunk.similarity, abs=1e-6)
 
 
-def test_a_repeated_question_embeds_nothing(store, embeddings, ask):
-    retriever = OrderPreservingRetriever(vectorstore=store, **BOTH)
-    first = ask(retriever)
-    embeddings.forget()
-    assert ask(retriever) == first
-    assert embeddings.embedded == (0, 0)
-
-
 def test_an_unknown_store_works_through_the_cache(store, embeddings, ask):
     known = ask(OrderPreservingRetriever(vectorstore=store, **BOTH))
     embeddings.forget()
@@ -168,25 +160,6 @@ def test_embeddings_of_another_model_than_the_store_s(store, embeddings, ask):
     assert embeddings.embedded == (2, 0)
 
 
-def test_an_embedder_of_ours_will_do(store, ask):
-    embedder = WordEmbedder()
-    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=embedder, similarity_threshold=-1))
-    assert len(context.kept) == 6
-    assert sorted(embedder.embedded) == sorted(set(TEXTS))
-
-
-def test_only_candidates_are_embedded(store, embeddings, ask):
-    retriever = OrderPreservingRetriever(
-        retriever=RunnableLambda(lambda question: store.similarity_search(question, 6)),
-        embeddings=embeddings,
-        max_candidates=2,
-        similarity_threshold=-1,
-    )
-    context = ask(retriever)
-    assert len(context.kept) == 2
-    assert len(embeddings.documents) <= 2
-
-
 def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
     store = InMemoryVectorStore(embeddings)
     for tenant in ("a", "b"):
@@ -199,14 +172,6 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
         assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
         assert len(context.kept) == 6
     assert embeddings.embedded == (1, 0)
-
-
-def test_a_context_decides_again_without_embedding(store, embeddings, ask):
-    context = ask(OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1))
-    embeddings.forget()
-    strict = context.with_thresholds(similarity_threshold=0.4, redundancy_threshold=0.99)
-    assert embeddings.embedded == (0, 0)
-    assert kept(strict) == kept(ask(OrderPreservingRetriever(vectorstore=store, **BOTH)))
 
 
 def test_documents_are_the_given_ones_and_annotations_say_the_similarity(store):
@@ -317,39 +282,6 @@ def test_a_compressor_embeds_each_text_once(embeddings):
     assert compressor.compress_documents([], QUESTION) == []
 
 
-def test_a_file_is_shared_by_retrievers_and_processes(store, embeddings, tmp_path, ask):
-    def retriever() -> OrderPreservingRetriever:
-        return OrderPreservingRetriever(
-            vectorstore=UnknownStore(store),
-            vector_cache=VectorCache(tmp_path / "vectors.db", namespace="words"),
-            **BOTH,
-        )
-
-    first = ask(retriever())
-    embeddings.forget()
-    assert ask(retriever()) == first
-    # The store embeds the question by itself, too.
-    assert embeddings.embedded == (2, 0)
-
-
-def test_models_do_not_share_vectors_in_memory(ask):
-    cache = VectorCache()
-    documents = [Document(text) for text in TEXTS]
-    for _ in range(3):
-        model = CountingEmbeddings()
-        ask(
-            OrderPreservingRetriever(
-                retriever=giving(documents),
-                embeddings=model,
-                vector_cache=cache,
-                order="rank",
-                similarity_threshold=-1,
-            )
-        )
-        assert len(model.documents) == 5
-        del model
-
-
 def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
     class MyStore(UnknownStore):
         def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -371,135 +303,7 @@ def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
     assert embeddings.embedded == (2, 0)
 
 
-def answering(records: dict[str, StoredVector]) -> OrderPreservingRetriever:
-    """A retriever over a store that gives these vectors, for documents with the ids a, b and c."""
-
-    class Giving(UnknownStore):
-        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-            return [
-                Document(f"text {name}", id=name, metadata={"source": "s", "chunk_index": n})
-                for n, name in enumerate("abc")
-            ]
-
-    class Given(StoreAdapter):
-        def vectors(self, keys: Any) -> dict[str, StoredVector]:
-            return records
-
-    register_store(Giving, Given)
-    store = Giving(InMemoryVectorStore(CountingEmbeddings(dimension=2)))
-    return OrderPreservingRetriever(vectorstore=store, similarity_threshold=-1)
-
-
 GOOD = StoredVector([1.0, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        pytest.param({"a": GOOD, "z": GOOD}, "returned a vector for 'z', which is not among", id="ids"),
-        pytest.param({"a": GOOD, "b": StoredVector([0.0, 0.0])}, "rank 1, .*is all zeros, so it has", id="zeros"),
-        pytest.param({"b": StoredVector([1.0, float("nan")])}, "rank 1, .*has values that are not finite", id="nan"),
-        pytest.param(
-            {"a": GOOD, "c": StoredVector([1.0, 2.0, 3.0])},
-            "rank 2, .* dimension 3, that of a chunk .* has 2",
-            id="mixed",
-        ),
-        pytest.param({"a": StoredVector(["x", "y"]), "b": GOOD}, "rank 0, .* not a matrix of numbers", id="words"),
-        pytest.param({"a": StoredVector([[1.0, 2.0]])}, "got an array of shape", id="matrix"),
-    ],
-)
-def test_a_vector_that_cannot_be_used_names_the_store_and_the_chunk(records, message, ask):
-    with pytest.raises(EmbeddingError, match=message) as caught:
-        ask(answering(records))
-    assert "the store Giving" in str(caught.value)
-
-
-def test_a_vector_of_another_text_is_not_used(ask):
-    stored = {"a": StoredVector([1.0, 0.5], "text a"), "b": StoredVector([1.0, 0.5], "the text before")}
-    retriever = answering(stored)
-    context = ask(retriever)
-    assert len(context.kept) == 3
-    embeddings: Any = retriever.vectorstore and retriever.vectorstore.embeddings
-    assert sorted(embeddings.documents) == ["text b", "text c"]
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        pytest.param(
-            lambda vectors: vectors[:-1],
-            r"expected 5 vectors from the embedder .* an array of shape \(4, 32\)",
-            id="fewer",
-        ),
-        pytest.param(lambda vectors: [*vectors, vectors[0]], "expected 5 vectors", id="more"),
-        pytest.param(lambda vectors: [*vectors[:-1], vectors[-1][:5]], "not a matrix of numbers", id="mixed"),
-        pytest.param(lambda vectors: [*vectors[:-1], [0.0] * 32], r"chunk \(rank 5, .* is all zeros", id="zeros"),
-        pytest.param(lambda vectors: [*vectors[:-1], [float("nan")] * 32], r"chunk \(rank 5, .* not finite", id="nan"),
-        pytest.param(lambda vectors: None, "not a matrix|got an array of shape", id="none"),
-    ],
-)
-def test_an_embedder_that_gives_something_else_leaves_nothing_in_the_cache(embeddings, spoil, message, ask):
-    cache = VectorCache()
-    documents = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
-    retriever = OrderPreservingRetriever(
-        retriever=giving(documents),
-        embeddings=embeddings,
-        vector_cache=cache,
-        redundancy_threshold=0.99,
-    )
-    embeddings.changes = spoil
-    with pytest.raises(EmbeddingError, match=message) as caught:
-        ask(retriever)
-    assert "the embedder CountingEmbeddings" in str(caught.value)
-    assert len(cache) == 0
-    embeddings.changes = None
-    assert len(ask(retriever).kept) == 5
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 0.0])
-@pytest.mark.parametrize("kind", ["memory", "file"])
-def test_a_bad_vector_of_a_question_is_asked_for_again(store, tmp_path, kind, bad, ask):
-    cache = VectorCache(tmp_path / "vectors.db", namespace="words") if kind == "file" else VectorCache()
-    embeddings = CountingEmbeddings(model="another")
-    options: dict[str, Any] = {"embeddings": embeddings, "vector_cache": cache}
-    # An answer step embeds the question too, and a cosine of zeros is 0 there.
-    llm = FakeListChatModel(responses=["What is first?\nWhat is second?", "One.", "Two.", "All."])
-    chain = OrderPreservingChain(llm=llm, retriever=UnknownStore(store), method="reciprocal", **options)
-    embeddings.changes = lambda vectors: [[bad] * 32 for _ in vectors]
-    for _ in range(2):
-        if bad == 0:
-            assert chain.invoke({"input": QUESTION})["answer"] == "All."
-        else:
-            with pytest.raises(EmbeddingError, match="has values that are not finite"):
-                chain.invoke({"input": QUESTION})
-            llm.i = 0
-    assert len(cache) == 0
-    embeddings.changes = None
-    assert chain.invoke({"input": QUESTION})["answer"] == "All."
-    retriever = OrderPreservingRetriever(retriever=store.as_retriever(), similarity_threshold=-1, **options)
-    assert len(ask(retriever).kept) == 4
-    assert embeddings.questions == [QUESTION] * 3
-
-
-def test_an_embedder_that_fails_says_so_and_leaves_nothing_in_the_cache(embeddings, ask):
-    cache = VectorCache()
-    documents = stamp_positions([Document(f"{text} {n}") for n in range(10) for text in TEXTS], source="log.txt")
-    retriever = OrderPreservingRetriever(
-        retriever=giving(documents),
-        embeddings=embeddings,
-        vector_cache=cache,
-        redundancy_threshold=0.99,
-    )
-    embeddings.fails_on = documents[39].page_content
-    with pytest.raises(
-        EmbeddingError, match=r"failed on .*the first: a chunk .rank 0.*: RuntimeError: out of"
-    ) as caught:
-        ask(retriever)
-    assert isinstance(caught.value.__cause__, RuntimeError)
-    assert len(cache) == 0
-    embeddings.fails_on = QUESTION
-    with pytest.raises(EmbeddingError, match="failed on the question: RuntimeError: out of memory"):
-        ask(OrderPreservingRetriever(retriever=giving(documents), embeddings=embeddings, similarity_threshold=0))
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
@@ -536,23 +340,6 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_costs_no_answer(store, 
     assert found == [OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH).invoke(QUESTION)] * 2
 
 
-def test_questions_of_many_threads_share_the_cache(store, embeddings):
-    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
-    results = retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
-    assert all(result == results[0] for result in results)
-    embeddings.forget()
-    retriever.batch([QUESTION] * 16, config=RunnableConfig(max_concurrency=8))
-    assert embeddings.documents == []
-
-
-def test_a_copy_shares_the_cache(store, embeddings):
-    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH)
-    retriever.invoke(QUESTION)
-    embeddings.forget()
-    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
-    assert embeddings.documents == []
-
-
 def around(document: Document, number: int) -> list[Document]:
     everything = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
     place = document.metadata["chunk_index"]
@@ -579,24 +366,6 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
             make(neighbors=1, read_neighbors=3)
 
 
-def test_our_own_index_embeds_a_question_once(ask):
-    class Counting(WordEmbedder):
-        questions = 0
-
-        def embed_questions(self, texts: Any) -> Any:
-            self.questions += len(texts)
-            return super().embed_questions(texts)
-
-    embedder = Counting()
-    metadata = [{"source": "log.txt", "chunk_index": number} for number in range(len(TEXTS))]
-    index = DocumentIndex(TEXTS, metadata, embedder.embed_documents(TEXTS), embedder)
-    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index), **BOTH)
-    ask(retriever)
-    assert embedder.questions == 1
-    retriever.model_copy(update={"k": 2}).invoke(QUESTION)
-    assert embedder.questions == 1
-
-
 # What a configured or copied part embeds.
 
 
@@ -609,15 +378,6 @@ def test_a_store_that_is_configured_for_each_user_keeps_the_cache(store, embeddi
     embeddings.forget()
     retriever.invoke(QUESTION, config)
     assert embeddings.embedded == (1, 0)
-
-
-def test_a_copied_chain_keeps_the_cache(store, embeddings):
-    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), retriever=UnknownStore(store), **BOTH)
-    chain.invoke({"input": QUESTION})
-    embeddings.forget()
-    for again in (chain.model_copy(), chain.model_copy(update={"k": 3}), chain.model_copy(deep=True)):
-        again.invoke({"input": QUESTION})
-    assert embeddings.documents == []
 
 
 def test_reciprocal_embeds_the_question_once_and_equal_answers_once(store, embeddings):
@@ -656,32 +416,6 @@ def test_neighbours_are_found_through_a_compressor_too():
     assert texts(retriever.invoke("The usual clause?")) == ["One.", "The usual clause.", "Three."]
 
 
-@pytest.mark.parametrize("with_ids", [True, False])
-def test_a_chunk_whose_text_was_changed_keeps_its_place(with_ids):
-    whole = [
-        Document(f"Text {n}. And more.", id=f"id {n}" if with_ids else None, metadata={"source": "s", "chunk_index": n})
-        for n in range(9)
-    ]
-    shortened = [whole[n].model_copy(update={"page_content": f"Text {n}."}) for n in (7, 2)]
-
-    def read(document: Document, number: int) -> list[Document]:
-        place = document.metadata["chunk_index"]
-        return whole[max(0, place - number) : place + number + 1]
-
-    retriever = OrderPreservingRetriever(retriever=giving(shortened), neighbors=1, read_neighbors=read)
-    if with_ids:
-        found = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
-        assert found == [1, 2, 3, 6, 7, 8]
-        return
-    with pytest.warns(PositionWarning, match="the neighbors of retrieved chunks contradict their positions"):
-        assert retriever.invoke(QUESTION) == shortened[::-1]
-
-
-def test_as_many_neighbours_as_there_are(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=10**9, read_neighbors=around)
-    assert texts(retriever.invoke(QUESTION)) == TEXTS
-
-
 @pytest.mark.parametrize("given", [None, 5, "text"])
 def test_a_reader_that_gives_something_else_is_named(store, given):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
@@ -703,21 +437,6 @@ def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)
 
 
-def test_deciding_again_reads_neighbours_once(store):
-    asked: list[int] = []
-
-    def read(document: Document, number: int) -> list[Document]:
-        asked.append(document.metadata["chunk_index"])
-        return around(document, number)
-
-    retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read, similarity_threshold=0.4)
-    context = retriever.get_context(QUESTION)
-    before = list(asked)
-    context.with_thresholds(redundancy_threshold=0.99)
-    assert asked == before
-    assert len(before) == len(set(before))
-
-
 def test_redundancy_over_a_store_without_embeddings(store, embeddings):
     class Bare(InMemoryVectorStore):
         @property
@@ -729,8 +448,3 @@ def test_redundancy_over_a_store_without_embeddings(store, embeddings):
     assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
     with pytest.raises(ValidationError, match="thresholds require vectors"):
         OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
-
-
-def test_an_adapter_that_gives_no_records_is_named(ask):
-    with pytest.raises(EmbeddingError, match="the adapter of the store Giving must return a mapping"):
-        ask(answering({"a": [1.0, 0.5]}))  # type: ignore[dict-item]

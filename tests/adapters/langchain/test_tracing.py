@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
 
 from oprag.errors import BudgetError, ChunkError, QueryError
 from oprag.langchain import OrderPreservingRetriever
@@ -53,14 +51,6 @@ async def test_the_run_of_the_wrapped_retriever_is_a_child(store, runs, is_async
 
 
 @both_sides
-async def test_a_chain_is_the_parent_of_our_run(store, runs, is_async: bool):
-    chain = RunnableLambda(lambda question: question) | OrderPreservingRetriever(vectorstore=store)
-    await call(chain, is_async=is_async, config={"callbacks": [runs]})
-    (run,) = runs.started
-    assert run["parent_run_id"] is not None
-
-
-@both_sides
 async def test_an_error_ends_the_run(store, runs, is_async: bool):
     retriever = OrderPreservingRetriever(vectorstore=store, token_budget=1)
     with pytest.raises(BudgetError) as caught:
@@ -68,19 +58,6 @@ async def test_an_error_ends_the_run(store, runs, is_async: bool):
     (run,) = runs.started
     assert runs.failed == {run["run_id"]: caught.value}
     assert not runs.ended
-
-
-class Broken(BaseRetriever):
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        raise ConnectionError("the store is away")
-
-
-@both_sides
-async def test_an_error_of_the_wrapped_retriever_arrives_as_it_is(runs, is_async: bool):
-    with pytest.raises(ConnectionError, match="the store is away") as caught:
-        await call(OrderPreservingRetriever(retriever=Broken()), is_async=is_async, config={"callbacks": [runs]})
-    outer, inner = runs.started
-    assert runs.failed == {outer["run_id"]: caught.value, inner["run_id"]: caught.value}
 
 
 def test_bad_questions_and_wrong_documents_end_the_run_with_their_error(store, runs):
@@ -110,19 +87,6 @@ def test_tracing_is_told_the_store_of_the_wrapped_retriever(store, runs):
     assert outer["ls_embedding_provider"] == "DeterministicFakeEmbedding"
 
 
-def test_tracing_is_told_the_store_behind_two_retrievers(store, runs):
-    class Passing(BaseRetriever):
-        inner: BaseRetriever
-
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            return self.inner.invoke(query, {"callbacks": run_manager.get_child()})
-
-    OrderPreservingRetriever(retriever=Passing(inner=store.as_retriever())).invoke(QUESTION, {"callbacks": [runs]})
-    first, second, third = runs.started
-    assert first["metadata"]["ls_retriever_name"] == "orderpreserving"
-    assert (second["parent_run_id"], third["parent_run_id"]) == (first["run_id"], second["run_id"])
-
-
 def test_tags_and_metadata_are_shown_and_tags_of_the_call_inherited(store, runs):
     wrapped = store.as_retriever()
     retriever = OrderPreservingRetriever(retriever=wrapped, tags=["mine"], metadata={"app": "a"}, name="ordered")
@@ -136,20 +100,6 @@ def test_tags_and_metadata_are_shown_and_tags_of_the_call_inherited(store, runs)
     assert inner["metadata"]["user"] == "u"
     assert "app" not in inner["metadata"]
     assert inner["name"] == "VectorStoreRetriever"
-
-
-def test_the_name_of_the_retriever_is_shown(store, runs):
-    OrderPreservingRetriever(vectorstore=store, name="ordered").invoke(QUESTION, {"callbacks": [runs]})
-    assert runs.started[0]["name"] == "ordered"
-
-
-async def test_the_config_of_a_context_reaches_the_wrapped_retriever(store, runs):
-    retriever = OrderPreservingRetriever(retriever=store.as_retriever())
-    retriever.get_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
-    await retriever.aget_context(QUESTION, config={"callbacks": [runs], "tags": ["call"]})
-    assert [run["name"] for run in runs.started] == ["OrderPreservingRetriever", "VectorStoreRetriever"] * 2
-    assert all("call" in run["tags"] for run in runs.started)
-    assert len(runs.ended) == 4
 
 
 async def test_events_stream_the_documents_in_order(store):

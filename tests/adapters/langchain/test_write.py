@@ -11,17 +11,16 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
+from langchain_text_splitters import RecursiveCharacterTextSplitter
 
-from oprag import ContextOptions, DocumentIndex, PositionKind
+from oprag import ContextOptions, DocumentIndex
 from oprag._internal.warn import forget
 from oprag.errors import OptionError
-from oprag.langchain import OrderPreservingRetriever, check_positions, write_positions
+from oprag.langchain import OrderPreservingRetriever, write_positions
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from tests.adapters.langchain.test_positions import prose
 from tests.counting import CountingEmbeddings
-from tests.helpers import with_answers
 from tests.pdfs import pdf
 
 QUESTION = "Where does the river end?"
@@ -105,23 +104,6 @@ def test_documents_that_were_found_before_do_not_change():
     assert not any("chunk_index" in document.metadata for document in held)
 
 
-def test_overlapping_documents_are_stitched_by_what_was_found_in_the_text():
-    store = store_of(split())
-    write_positions(store, read_source=TEXTS)
-    context = OrderPreservingRetriever(vectorstore=store, k=len(store.store), token_budget=None).get_context(QUESTION)
-    assert sorted(passage.text for passage in context.passages) == sorted(text.strip() for text in TEXTS.values())
-
-
-@pytest.mark.parametrize("at", [0, 700, 899])
-def test_a_chunk_whose_text_is_everywhere_is_placed_by_its_neighbors(at: int):
-    text, pieces = with_answers({at: "Yes, sir."})
-    store = store_of([Document(piece, metadata={"source": "book"}) for piece in pieces])
-    found, told = asked(store, k=len(pieces), read_source={"book": text}, store_order=True)
-    assert ([one.page_content for one in found], told) == (pieces, [])
-    written = write_positions(store, read_source={"book": text})
-    assert (written.written, written.sources[0].note) == (len(pieces), "")
-
-
 def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     """The default of LangChain: a loader of pages, and a splitter without offsets."""
     pages = [prose(120, seed) for seed in range(4)]
@@ -154,22 +136,6 @@ def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
     assert [row["text"] for row in by_place] == [page[start : start + 20] for page in pages for start in (0, 20, 40)]
 
 
-def test_headers_of_markdown_and_rows_of_a_table():
-    text = "\n\n".join(f"# Head {at}\n\n## Sub\n\n{prose(60, at)}\n\n- item\n\n{prose(30, 50 + at)}" for at in range(6))
-    parts = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")]).split_text(text)
-    for part in parts:
-        part.metadata["source"] = "a.md"
-    documents = RecursiveCharacterTextSplitter(chunk_size=150, chunk_overlap=0).split_documents(parts)
-    store = store_of(shuffled(documents))
-    (source,) = write_positions(store, read_source={"a.md": text}).sources
-    assert source.written == len(documents)
-    by_place = sorted(store.store.values(), key=lambda row: row["metadata"]["chunk_index"])
-    assert [row["text"] for row in by_place] == [document.page_content for document in documents]
-    assert asked(store)[1] == []
-    rows = store_of([Document(f"name: {at}", metadata={"source": "a.csv", "row": at}) for at in range(9)])
-    assert write_positions(rows).known == 1
-
-
 def test_the_record_manager_of_index_sees_no_change():
     store, records = store_of([]), InMemoryRecordManager("positions")
     records.create_schema()
@@ -191,59 +157,6 @@ def test_the_record_manager_of_index_sees_no_change():
     assert [source.source for source in written.sources] == ["voyage.txt", "letters.txt"]
     found, told = asked(store, k=99)
     assert (in_order(found, changed), told) == (True, [])
-
-
-def edited_once(text: str) -> tuple[InMemoryVectorStore, str]:
-    """A store in which LangChain's record manager replaced the chunks of an edited file; and the new text."""
-    store, records = store_of([]), InMemoryRecordManager("edits")
-    records.create_schema()
-    new = text.replace("of", "OF", 2)
-    for version in (text, new):
-        splitter = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0)
-        documents = splitter.split_documents([Document(version, metadata={"source": "a.txt"})])
-        index(documents, records, store, cleanup="incremental", source_id_key="source", key_encoder="sha256")
-    return store, new
-
-
-def test_a_sequence_that_nothing_confirms_is_written_where_it_is_trusted_and_can_be_mended():
-    store, text = edited_once(TEXTS["voyage.txt"])
-    right = {"a.txt": text}
-    assert write_positions(store).added == {}
-    # The line of the check finds the order in the text.
-    assert "read_source=" in check_positions(store).sources[0].suggestion
-    trusting = write_positions(store, trust_store_order=True)
-    assert trusting.written == len(store.store)
-    found, told = asked(store, k=99)
-    assert (in_order(found, right), told) == (False, [])
-    # A text goes before it in a retriever, a check and the next call.
-    found, told = asked(store, k=99, read_source=right)
-    assert (in_order(found, right), told) == (True, [])
-    (source,) = check_positions(store, read_source=right).sources
-    assert (source.kind, source.problem) == (PositionKind.OFFSET, "")
-    written = write_positions(store, read_source=right)
-    assert written.written == len(store.store)
-    found, told = asked(store, k=99)
-    assert (in_order(found, right), told) == (True, [])
-    assert write_positions(store, read_source=right).known == 1
-    assert write_positions(store, trust_store_order=True).known == 1
-
-
-def test_names_in_metadata_do_not_leave_a_folder(tmp_path):
-    (tmp_path / "secret.txt").write_text(TEXTS["voyage.txt"])
-    (tmp_path / "open").mkdir()
-    store = store_of(shuffled(split({"../secret.txt": TEXTS["voyage.txt"]})))
-    written = write_positions(store, read_source=tmp_path / "open")
-    assert written.written == 0
-    assert "is outside the folder" in written.sources[0].note
-
-
-@pytest.mark.parametrize("ids", [[5, 6, 7, 8], [0, 1, 2, 3]])
-def test_ids_that_are_numbers(ids: Any):
-    store = store_of([])
-    store.add_documents(split()[:4], ids=ids)
-    written = write_positions(store, trust_store_order=True)
-    assert written.written == 4
-    assert [row["metadata"]["chunk_index"] for row in store.store.values()] == [0, 1, 2, 3]
 
 
 # What is refused, and what fails.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -17,16 +16,14 @@ from llama_index.core.schema import (
     IndexNode,
     MediaResource,
     Node,
-    NodeRelationship,
     NodeWithScore,
-    RelatedNodeInfo,
     TextNode,
 )
 from pydantic import AnyUrl
 
 from oprag.errors import ChunkError, OpragWarning
-from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
-from tests.adapters.llama_index.conftest import numbered, numbers, ranked, stamped_node, texts
+from oprag.llama_index import OrderPreservingPostprocessor
+from tests.adapters.llama_index.conftest import numbered, ranked, stamped_node, texts
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -64,11 +61,6 @@ async def test_what_is_no_list_is_refused(bad: Any):
         await postprocessor.apostprocess_nodes(bad)
     with pytest.raises(ChunkError):
         postprocessor.get_context(bad)
-
-
-@pytest.mark.parametrize("wrap", [tuple, iter, lambda nodes: (scored for scored in nodes)])
-def test_any_sequence_of_nodes_will_do(wrap: Callable[[Any], Any]):
-    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(wrap(numbered([2, 1])))) == [1, 2]
 
 
 # Metadata
@@ -140,37 +132,6 @@ def test_metadata_of_every_type(key: str, options: dict[str, Any]):
         assert _ids(kept) == _ids(ranked(nodes))
 
 
-def test_dirty_metadata_in_any_combination():
-    rng = random.Random(2)
-    for _ in range(150):
-        nodes = [
-            TextNode(text=f"text {place}.", metadata={key: rng.choice(VALUES) for key in rng.sample(KEYS, 4)})
-            for place in range(rng.randint(1, 12))
-        ]
-        given = ranked(nodes)
-        kept = _quietly(given, on_missing_position=rng.choice(["last", "first"]), order=rng.choice(["source", "edges"]))
-        assert _ids(kept) == _ids(given)
-        assert all(any(one is other for other in given) for one in kept)
-
-
-def test_numbers_as_text_stand_beside_numbers():
-    """Haystack's MetaFieldGroupingRanker gives 10, 100, 9, and leaves mixed types unsorted."""
-    nodes = [
-        TextNode(text=str(page), metadata={"file_name": "a", "page_label": page})
-        for page in ("10", 9, "100", 3, "1", 2.0)
-    ]
-    assert texts(_quietly(ranked(nodes))) == ["1", "2.0", "3", "9", "10", "100"]
-
-
-@pytest.mark.parametrize("key", [5, None, ("a", "b")])
-def test_metadata_keys_that_are_no_strings(key: Any):
-    nodes = [TextNode(text=text, metadata={"file_name": "a"}) for text in "ab"]
-    for node in nodes:
-        node.metadata[key] = 1
-    assert texts(_quietly(ranked(nodes))) == ["a", "b"]
-    assert texts(_quietly(ranked(nodes), annotate=True)) == ["a", "b"]
-
-
 SCORED: list[dict[str, Any]] = [*OPTIONS, {"source_ranking": "score_sum"}, {"k": 2}]
 
 
@@ -201,45 +162,12 @@ def test_a_passage_has_the_best_usable_score_of_its_chunks():
 # Links
 
 
-def _linked(links: list[tuple[int, int]], count: int) -> list[TextNode]:
-    """Nodes where each pair of numbers is a NEXT link and the PREVIOUS link that belongs to it."""
-    nodes = [TextNode(id_=str(number), text=f"text {number}.", metadata={"file_name": "a"}) for number in range(count)]
-    for first, second in links:
-        nodes[first].relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=str(second))
-        nodes[second].relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id=str(first))
-    return nodes
-
-
 LINKS = {
     "circle": [(0, 1), (1, 2), (2, 0)],
     "self": [(0, 0), (1, 1)],
     "branch": [(0, 1), (2, 1), (0, 2)],
     "circle beside a line": [(0, 1), (1, 0), (2, 3), (3, 4)],
 }
-
-
-@pytest.mark.parametrize("links", LINKS.values(), ids=LINKS)
-def test_links_that_lead_nowhere_lose_nothing(links: list[tuple[int, int]]):
-    nodes = _linked(links, 5)
-    for seed in range(10):
-        given = ranked(random.Random(seed).sample(nodes, 5))
-        assert _ids(_quietly(given)) == _ids(given)
-
-
-def test_a_line_beside_a_circle_is_still_followed():
-    nodes = _linked(LINKS["circle beside a line"], 5)
-    kept = _quietly(ranked([nodes[4], nodes[0], nodes[3], nodes[1], nodes[2]]))
-    assert [scored.node_id for scored in kept[:3]] == ["2", "3", "4"]
-
-
-def test_links_that_are_lists_or_lead_outside():
-    first, second, third = _linked([], 3)
-    first.relationships[NodeRelationship.NEXT] = [RelatedNodeInfo(node_id="1"), RelatedNodeInfo(node_id="2")]
-    second.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id="elsewhere")
-    third.relationships[NodeRelationship.SOURCE] = [RelatedNodeInfo(node_id="a")]
-    third.relationships[NodeRelationship.PARENT] = [RelatedNodeInfo(node_id="b")]
-    given = ranked([third, first, second])
-    assert _ids(_quietly(given)) == _ids(given)
 
 
 # Nodes without a text
@@ -297,93 +225,7 @@ def test_offsets_that_cannot_be(start: int | None, end: int | None):
         assert sorted(" ".join(texts(_quietly(ranked(nodes), **options))).split()) == ["one", "two"]
 
 
-def test_a_start_without_an_end_is_a_position():
-    nodes = [
-        TextNode(text=text, metadata={"file_name": "a"}, start_char_idx=start) for text, start in (("b", 9), ("a", 0))
-    ]
-    assert texts(OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))) == ["a", "b"]
-
-
-@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
-def test_documents_have_no_offsets():
-    nodes = [Document(text=page, metadata={"file_name": "a", "page_label": page}) for page in ("10", "iv", "9")]
-    assert [
-        scored.node.get_content() for scored in OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))
-    ] == ["iv", "9", "10"]
-
-
 # Duplicates
 
 
-def test_the_same_node_twice_is_one():
-    (first, second) = numbered([2, 1])
-    kept = OrderPreservingPostprocessor().postprocess_nodes(
-        [first, second, first, NodeWithScore(node=second.node, score=9.0)]
-    )
-    assert [id(scored) for scored in kept] == [id(second), id(first)]
-
-
-def test_equal_text_elsewhere_is_no_duplicate():
-    """LlamaIndex's QueryFusionRetriever makes one node of two with equal text."""
-    nodes = [
-        TextNode(
-            text="All rights reserved.", metadata={"file_name": "a"}, start_char_idx=start, end_char_idx=start + 20
-        )
-        for start in (500, 0)
-    ]
-    kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))
-    assert [getattr(scored.node, "start_char_idx", None) for scored in kept] == [0, 500]
-
-
-def test_equal_texts_on_one_page_are_kept():
-    """A page says where a node stands only roughly, so two nodes with one text on it may be two places."""
-    nodes = [TextNode(id_=name, text="n/a", metadata={"file_name": "a", "page_label": "3"}) for name in "xy"]
-    assert [scored.node_id for scored in OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))] == ["x", "y"]
-
-
 # Size
-
-
-def _start(scored: NodeWithScore) -> int:
-    assert isinstance(scored.node, TextNode)
-    assert scored.node.start_char_idx is not None
-    return scored.node.start_char_idx
-
-
-@pytest.fixture(scope="module")
-def many() -> list[NodeWithScore]:
-    nodes = [
-        TextNode(
-            id_=str(number),
-            text=f"text {number}.",
-            metadata={"file_name": f"{number % 3}"},
-            start_char_idx=number * 20,
-            end_char_idx=number * 20 + len(f"text {number}."),
-        )
-        for number in range(20_000)
-    ]
-    random.Random(3).shuffle(nodes)
-    return ranked(nodes)
-
-
-@pytest.mark.parametrize("options", [{}, {"k": 4_000, "stitch": True, "token_budget": 60_000}])
-def test_twenty_thousand_nodes(many: list[NodeWithScore], options: dict[str, Any]):
-    kept = OrderPreservingPostprocessor(**options).postprocess_nodes(many)
-    assert len(kept) > 0
-    starts: dict[str, list[int]] = {}
-    for scored in kept:
-        starts.setdefault(scored.node.metadata["file_name"], []).append(_start(scored))
-    assert all(found == sorted(found) for found in starts.values())
-
-
-def test_twenty_thousand_links():
-    count = 20_000
-    nodes = _linked([(number, number + 1) for number in range(count - 1)], count)
-    random.Random(4).shuffle(nodes)
-    kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(nodes))
-    assert [int(scored.node_id) for scored in kept] == list(range(count))
-
-
-def test_twenty_thousand_stamps(many: list[NodeWithScore]):
-    stamped = StampPositions()([scored.node for scored in many])
-    assert max(node.metadata["chunk_index"] for node in stamped) == 6_666

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from llama_index.core import (
     Document,
-    MockEmbedding,
     SimpleKeywordTableIndex,
     StorageContext,
     SummaryIndex,
@@ -39,7 +38,7 @@ from oprag.llama_index import (
 )
 from oprag.stores import StoreAdapter, adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
-from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, numbers, windows
+from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, windows
 from tests.helpers import prose
 
 TEXT = prose(2_000, seed=4)
@@ -147,20 +146,6 @@ WITHOUT_VECTORS = {
     "fused": fused,
     "summary": lambda nodes: SummaryIndex(nodes).as_retriever(),
 }
-
-
-@pytest.mark.parametrize("kind", WITHOUT_VECTORS)
-@pytest.mark.parametrize("moved", [False, True])
-def test_retrieval_uses_the_sequence_that_a_check_promises(kind, moved):
-    nodes = windows("a.txt", 1)
-    # Without the nodes between the parts, nothing tells which part is first.
-    inner = WITHOUT_VECTORS[kind]([*nodes[12:], *nodes[:9]] if moved else nodes)
-    found, told_of = asked(OrderPreservingRetriever(retriever=inner).retrieve)
-    checked = check_positions(inner)
-    assert checked.ok == (not told_of) == (not moved)
-    assert only(checked).kind is PositionKind.STORE
-    if not moved:
-        assert numbers(found, nodes) == sorted(numbers(found, nodes))
 
 
 def test_an_index_among_others_in_a_docstore_has_its_own_nodes():
@@ -296,43 +281,6 @@ def test_other_things_in_a_list_are_refused(given):
         check_positions(given)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_chunks": 0}, "max_chunks must be an integer >= 1"),
-        ({"read_source": 5}, "read_source must be a folder, a mapping, a function or the documents"),
-        ({"source_key": 5}, "source_key"),
-    ],
-)
-def test_invalid_options_are_refused(options, message):
-    with pytest.raises(OptionError, match=message):
-        check_positions(index(document()), **options)
-
-
-def test_a_sample_is_no_larger_than_asked_for():
-    found = check_positions(index(document(), document("b.txt", prose(900, seed=6))), max_chunks=10)
-    assert (found.chunks, found.sampled) == (10, True)
-
-
-def test_nothing_is_embedded(monkeypatch):
-    searched = index(document())
-
-    def refused(*_):
-        raise AssertionError
-
-    searched._embed_model = MockEmbedding(1)
-    monkeypatch.setattr(MockEmbedding, "_get_text_embedding", refused)
-    assert check_positions(searched).ok
-
-
-def test_nodes_are_looked_for_in_the_text_of_their_source():
-    nodes = without_offsets(split())
-    for node in nodes:
-        node.relationships = {}
-    found = check_positions(nodes, read_source={"a.txt": TEXT})
-    assert (only(found).kind, found.ok) == (PositionKind.OFFSET, True)
-
-
 def pdf(name, seed, count=6):
     return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
 
@@ -355,22 +303,6 @@ def test_what_cannot_be_written_is_stamped_after_the_parser(monkeypatch):
         assert check_positions(names["nodes"]).ok
 
 
-def test_nodes_without_a_source_are_named():
-    suggestion = check_positions([TextNode(text=text) for text in "ab"]).sources[0].suggestion
-    assert 'StampPositions(source="...")' in suggestion
-
-
-def test_positions_are_written_into_a_store_that_allows_it(monkeypatch):
-    class WritableAdapter(LlamaIndexSimple):
-        def write(self, added):
-            raise AssertionError
-
-    monkeypatch.setattr(adapter, "_registered", {})
-    register_store(SimpleVectorStore, WritableAdapter)
-    suggestion = only(check_positions(SCENARIOS["torn apart"]())).suggestion
-    assert suggestion.startswith("write_positions(index, read_source=documents)")
-
-
 def test_the_line_deletes_a_source_that_was_added_twice():
     searched = index(document(), document("b.txt", prose(900, seed=6)))
     searched.insert(document())
@@ -380,14 +312,3 @@ def test_the_line_deletes_a_source_that_was_added_twice():
     assert only(check_positions(searched)).source == "b.txt"
     searched.insert(document())
     assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())
-
-
-def test_the_line_deletes_a_source_of_which_pages_were_added_again():
-    pages = [document(text=prose(300, seed), page_label=str(seed)) for seed in range(6)]
-    searched = index(*pages[:2])
-    for page in pages:
-        searched.insert(Document(text=page.text, metadata=page.metadata))
-    (line,) = (line.strip() for line in str(check_positions(searched)).splitlines() if "delete_nodes" in line)
-    assert line.endswith("# and add it once")
-    exec(line, {"index": searched, "check_positions": check_positions})
-    assert not searched.docstore.docs

@@ -22,7 +22,6 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context
 
-from oprag.errors import OptionError
 from oprag.llama_index import (
     OrderPreservingFunctionAgent,
     cited_message,
@@ -125,16 +124,6 @@ async def test_only_what_the_model_reads_changes():
         ["citable", "citable"],
         ["text", "citable"],
     ]
-
-
-def test_outside_a_workflow_the_tool_has_blocks_too():
-    tool = citing_tool()
-    assert "cite" not in str(tool.metadata.description)
-    assert [block.title for block in tool.call(query="9 3").blocks] == ["[1] book", "[2] book"]
-    assert tool.call(query="9").content == "[2] (already shown)"
-    assert tool.call(query="none").content == "Nothing was found."
-    with pytest.raises(OptionError, match="content must be one of text, search_result"):
-        create_search_tool(NumberedRetriever(), content="html")  # type: ignore[arg-type]
 
 
 async def test_an_answer_of_an_agent_as_a_message():

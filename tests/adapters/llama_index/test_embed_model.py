@@ -89,12 +89,6 @@ def test_a_model_of_settings_that_only_mocks_is_none(make, options, monkeypatch,
 
 
 @every_maker
-def test_the_model_of_settings_is_used_where_no_index_is_known(make, options, of_settings):
-    make(**options)()
-    assert of_settings._inner.questions
-
-
-@every_maker
 def test_the_model_of_the_index_comes_before_that_of_settings(make, options, index, model, of_settings):
     make(index=index, **options)()
     assert model._inner.questions
@@ -155,11 +149,6 @@ def test_the_vectors_of_the_store_are_enough_to_find_repetitions(vectors_alone):
     assert asked_by_vector(ours) == [0, 1]
     engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=vectors_alone, redundancy_threshold=0.9)
     assert asked_by_vector(engine) == [0, 1]
-
-
-def test_the_vectors_of_the_store_are_no_vector_of_a_question(vectors_alone):
-    with pytest.raises(ValidationError, match="there is no embedding model; pass embed_model="):
-        OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9, similarity_threshold=0.1)
 
 
 def test_the_vectors_of_the_store_are_not_compared_with_those_of_settings(vectors_alone, of_settings):

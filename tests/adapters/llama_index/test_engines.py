@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.ingestion import IngestionCache, IngestionPipeline
 from llama_index.core.memory import ChatMemoryBuffer
@@ -17,10 +16,10 @@ from llama_index.core.postprocessor import LongContextReorder, SimilarityPostpro
 from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import BaseNode, NodeWithScore
-from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from llama_index.core.tools import RetrieverTool
 
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
-from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, inversions, numbers, pdf_pages
+from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, numbers, pdf_pages
 
 PAGES = pdf_pages(random.Random(1), ["i", "ii", "iii", "iv", *map(str, range(1, 21))])
 NODES = StampPositions()(SentenceSplitter(chunk_size=80, chunk_overlap=0, tokenizer=str.split)(PAGES))
@@ -48,10 +47,6 @@ def _prompted_in_order(prompt: str, nodes: Sequence[NodeWithScore]) -> None:
     assert places == sorted(places)
 
 
-def test_retrieval_alone_is_not_in_order(index: VectorStoreIndex):
-    assert inversions(numbers(index.as_retriever(similarity_top_k=10).retrieve(QUESTION))) > 0
-
-
 @pytest.mark.parametrize("mode", [ResponseMode.COMPACT, ResponseMode.SIMPLE_SUMMARIZE, ResponseMode.TREE_SUMMARIZE])
 def test_query_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: ResponseMode):
     engine = index.as_query_engine(
@@ -63,37 +58,6 @@ def test_query_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: Response
     if mode is ResponseMode.SIMPLE_SUMMARIZE:
         prompt = prompt.replace("\\n", "\n")
     _prompted_in_order(prompt, response.source_nodes)
-
-
-def test_refine_reads_the_nodes_in_order(index: VectorStoreIndex, llm: RecordingLLM):
-    engine = index.as_query_engine(
-        llm=llm,
-        similarity_top_k=6,
-        response_mode=ResponseMode.REFINE,
-        node_postprocessors=[OrderPreservingPostprocessor()],
-    )
-    response = engine.query(QUESTION)
-    assert len(llm.prompts) == 6
-    assert all(scored.text in prompt for prompt, scored in zip(llm.prompts, response.source_nodes, strict=True))
-    _in_order(response.source_nodes, 6)
-
-
-async def test_query_engine_async(index: VectorStoreIndex, llm: RecordingLLM):
-    engine = index.as_query_engine(
-        llm=llm, similarity_top_k=10, node_postprocessors=[OrderPreservingPostprocessor(k=5)]
-    )
-    response = await engine.aquery(QUESTION)
-    _in_order(response.source_nodes, 5)
-    _prompted_in_order(llm.prompts[0], response.source_nodes)
-
-
-def test_query_engine_streaming(index: VectorStoreIndex, llm: RecordingLLM):
-    engine = index.as_query_engine(
-        llm=llm, similarity_top_k=10, streaming=True, node_postprocessors=[OrderPreservingPostprocessor()]
-    )
-    response: Any = engine.query(QUESTION)
-    assert "".join(response.response_gen) == "yes"
-    _in_order(response.source_nodes, 10)
 
 
 def test_behind_other_postprocessors(index: VectorStoreIndex, llm: RecordingLLM):
@@ -113,23 +77,6 @@ def test_behind_other_postprocessors(index: VectorStoreIndex, llm: RecordingLLM)
         ],
     )
     _in_order(engine.query(QUESTION).source_nodes, len(above))
-
-
-def test_the_engine_hands_its_callbacks_on(index: VectorStoreIndex, llm: RecordingLLM):
-    postprocessor = OrderPreservingPostprocessor()
-    engine = RetrieverQueryEngine.from_args(index.as_retriever(), llm=llm, node_postprocessors=[postprocessor])
-    assert postprocessor.callback_manager is engine.callback_manager
-
-
-def test_stitched_passages_reach_the_model_once(index: VectorStoreIndex, llm: RecordingLLM):
-    engine = index.as_query_engine(
-        llm=llm, similarity_top_k=len(NODES), node_postprocessors=[OrderPreservingPostprocessor(stitch=True)]
-    )
-    response = engine.query(QUESTION)
-    assert len(response.source_nodes) < len(NODES)
-    places = [llm.prompts[0].index(node.get_content()) for node in NODES]
-    assert places == sorted(places)
-    assert all(llm.prompts[0].count(node.get_content()) == 1 for node in NODES)
 
 
 def test_citation_engine_numbers_sources_in_order(index: VectorStoreIndex, llm: RecordingLLM):
@@ -158,20 +105,6 @@ def test_chat_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: ChatMode)
     _prompted_in_order(llm.prompts[-1], response.source_nodes)
 
 
-@pytest.mark.parametrize("mode", [ChatMode.CONTEXT, ChatMode.CONDENSE_PLUS_CONTEXT])
-async def test_chat_engine_async(index: VectorStoreIndex, llm: RecordingLLM, mode: ChatMode):
-    engine = index.as_chat_engine(
-        chat_mode=mode,
-        llm=llm,
-        similarity_top_k=8,
-        node_postprocessors=[OrderPreservingPostprocessor(k=4)],
-        memory=ChatMemoryBuffer.from_defaults(token_limit=100_000),
-    )
-    response = await engine.achat(QUESTION, chat_history=[ChatMessage(role="user", content="Hello")])
-    _in_order(response.source_nodes, 4)
-    _prompted_in_order(llm.prompts[-1], response.source_nodes)
-
-
 async def test_retriever_tool(index: VectorStoreIndex):
     tool = RetrieverTool.from_defaults(
         index.as_retriever(similarity_top_k=8),
@@ -182,14 +115,6 @@ async def test_retriever_tool(index: VectorStoreIndex):
     for output in (tool.call(QUESTION), await tool.acall(QUESTION)):
         _in_order(output.raw_output, 8)
         _prompted_in_order(output.content, output.raw_output)
-
-
-def test_retriever_as_a_tool_of_an_agent(index: VectorStoreIndex, llm: RecordingLLM):
-    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=8))
-    _in_order(RetrieverTool.from_defaults(retriever, description="Parts.").call(QUESTION).raw_output, 8)
-    engine = RetrieverQueryEngine.from_args(retriever, llm=llm)
-    output = QueryEngineTool.from_defaults(engine, description="Answers.").call(QUESTION)
-    _in_order(output.raw_output.source_nodes, 8)
 
 
 # Ingestion
@@ -212,30 +137,11 @@ def test_pipeline_numbers_through_all_pages():
     assert all(node.embedding for node in nodes)
 
 
-async def test_pipeline_async_and_with_one_worker():
-    expected = _stamps(_pipeline().run(documents=PAGES))
-    assert _stamps(await _pipeline().arun(documents=PAGES)) == expected
-    assert _stamps(_pipeline().run(documents=PAGES, num_workers=1)) == expected
-    assert _stamps(await _pipeline().arun(documents=PAGES, num_workers=1)) == expected
-
-
 def test_pipeline_gives_stamps_from_its_cache():
     pipeline = _pipeline(cache=IngestionCache())
     first = pipeline.run(documents=PAGES)
     again = pipeline.run(documents=PAGES)
     assert [node.to_dict() for node in again] == [node.to_dict() for node in first]
-
-
-def test_pipeline_to_answer(llm: RecordingLLM):
-    nodes = _pipeline().run(documents=PAGES)
-    index = VectorStoreIndex(nodes, embed_model=HashedWords())
-    engine = index.as_query_engine(
-        llm=llm, similarity_top_k=10, node_postprocessors=[OrderPreservingPostprocessor(token_budget=2000)]
-    )
-    response = engine.query(QUESTION)
-    _in_order(response.source_nodes, 10)
-    _prompted_in_order(llm.prompts[0], response.source_nodes)
-    assert "chunk_index" not in llm.prompts[0]
 
 
 def test_index_from_documents_with_transformations():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import random
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, 
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
     NumberedRetriever,
-    SavedMemory,
     ScriptedAgentLLM,
     Turn,
     agent_warnings,
@@ -83,18 +80,6 @@ async def test_only_what_the_model_reads_changes():
     assert llm.results()[0] == f"[1], [2] {ELSEWHERE}"
 
 
-async def test_delta_leaves_every_earlier_message_as_it_was():
-    rng = random.Random(1)
-    turns: list[Turn] = [[{"query": " ".join(map(str, rng.sample(range(20), 6)))}] for _ in range(5)]
-    agent, llm = agent_with([*turns, "Done."])
-    await agent.run("What?")
-    for before, after in zip(llm.calls, llm.calls[1:], strict=False):
-        assert after[: len(before)] == before
-    plain = ScriptedAgentLLM(turns=llm.turns)
-    await FunctionAgent(llm=plain, tools=[create_search_tool(NumberedRetriever())]).run("What?")
-    assert plain.calls == llm.calls
-
-
 async def test_small_results_stay_as_they_are():
     turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}], [{"query": "1 2 4 6 7 8"}], "Done."]
     tools = [create_search_tool(NumberedRetriever(), count_tokens=lambda text: len(text.split()))]
@@ -134,20 +119,6 @@ async def test_no_pointer_refers_to_a_message_that_a_memory_dropped(layout: Layo
         ]
 
 
-@pytest.mark.parametrize("layout", ["delta", "compact"])
-async def test_the_next_run_goes_on_after_json(layout: Layout):
-    agent, llm = agent_with([[{"query": "9 3"}], "One.", [{"query": "3 5"}], "Two [3]."], layout=layout)
-    ctx = Context(agent)
-    await agent.run("What?", ctx=ctx, memory=SavedMemory(token_limit=10_000))
-    ctx = Context.from_dict(agent, json.loads(json.dumps(ctx.to_dict())))
-    answer = await agent.run("And?", ctx=ctx)
-    whole = f"{ALL}[1] book\nText 3 of book.\n\n[3] Text 5 of book.\n\n[2] Text 9 of book."
-    assert llm.results(2) == [("" if layout == "delta" else ALL) + "[1] book\nText 3 of book.\n\n[2] Text 9 of book."]
-    assert llm.results(3)[1] == (whole if layout == "compact" else "[1] (already shown)\n\n[3] book\nText 5 of book.")
-    cited = (await working_context_of(ctx)).cited(str(answer))
-    assert [one.passage.text for one in cited.citations] == ["Text 5 of book."]
-
-
 async def test_two_agents_of_a_workflow_read_one_context():
     llm = ScriptedAgentLLM(
         turns=[
@@ -182,45 +153,6 @@ async def test_under_another_scratchpad_key_the_text_is_shown_again():
     ]
 
 
-async def test_messages_of_other_tools_are_left_alone():
-    def say(text: str) -> str:
-        return text
-
-    tools = [create_search_tool(NumberedRetriever()), FunctionTool.from_defaults(say, description="Say.")]
-    turns: list[Turn] = [[{"tool": "say", "text": "[1] book"}], [{"query": "3"}], [{"tool": "say", "text": "x"}], "."]
-    agent, llm = agent_with(turns, layout="compact", tools=tools)
-    await agent.run("What?")
-    assert llm.results() == ["[1] book", f"{ALL}[1] book\nText 3 of book.", "x"]
-
-
-async def test_a_failed_and_an_empty_search_are_left_alone():
-    turns: list[Turn] = [[{"query": "fail 3"}], [{"query": "nothing"}], [{"query": "4"}], [{"query": "5"}], "Done."]
-    agent, llm = agent_with(turns, layout="compact")
-    await agent.run("What?")
-    assert llm.results() == [
-        "the store is down",
-        "Nothing was found.",
-        f"[1] {ELSEWHERE}",
-        f"{ALL}[1] book\nText 4 of book.\n\n[2] Text 5 of book.",
-    ]
-
-
-async def test_one_budget_for_the_compact_context():
-    tools = [create_search_tool(NumberedRetriever(), token_budget=40, count_tokens=lambda text: len(text.split()))]
-    turns: list[Turn] = [[{"query": "1 2"}], [{"query": "3 4 5 6 7 8"}], "Done."]
-    agent, llm = agent_with(turns, layout="compact", tools=tools)
-    await agent.run("What?")
-    last = llm.results()[-1]
-    assert len(last.split()) <= 40
-    assert "omitted" in last
-
-
-async def test_an_agent_without_searches_is_a_function_agent():
-    agent, llm = agent_with(["Hello."], layout="compact")
-    assert str(await agent.run("Hi")) == "Hello."
-    assert [str(message.content) for message in llm.calls[0]] == ["Hi"]
-
-
 @pytest.mark.parametrize(
     "options",
     [{"layout": "other"}, {"layout": None}, {"compact_above": -1}, {"compact_above": "x"}, {"compact_above": 9}],
@@ -235,11 +167,6 @@ def test_a_class_of_its_own_can_be_made_of_it():
         pass
 
     assert Mine(llm=ScriptedAgentLLM(turns=[]), layout="compact").layout == "compact"
-
-
-def test_an_unknown_option_is_rejected():
-    with pytest.raises(ValidationError, match="compact_abov"):
-        agent_with([], compact_abov=3)
 
 
 async def test_an_agent_with_reading_tools_alone_has_the_budget_of_the_last_search():

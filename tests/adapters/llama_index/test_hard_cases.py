@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -16,22 +16,20 @@ from typing import Any, NamedTuple
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
-from llama_index.core.ingestion import IngestionPipeline, run_transformations
+from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     LangchainNodeParser,
     MarkdownNodeParser,
     NodeParser,
-    SemanticSplitterNodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
-    TokenTextSplitter,
     get_leaf_nodes,
 )
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
-from llama_index.core.schema import BaseNode, Document, MetadataMode, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, Document, MetadataMode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
@@ -101,51 +99,6 @@ def test_one_document_a_page_with_random_ids(labels: list[str], split: bool):
     assert outcome == (0, {PositionKind.PAGE_OFFSET if split else PositionKind.PAGE}, 0)
 
 
-def _start(node: BaseNode) -> int:
-    assert isinstance(node, TextNode)
-    assert node.start_char_idx is not None
-    return node.start_char_idx
-
-
-def test_peers_keys_fail_on_such_pages():
-    """Why neither an offset nor (ref_doc_id, offset) nor the label as text will do."""
-    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(1), LABELS))
-    keys: list[Callable[[BaseNode], tuple[object, ...]]] = [
-        lambda node: (node.ref_doc_id, _start(node)),
-        lambda node: (node.metadata["page_label"], _start(node)),
-    ]
-    for key in keys:
-        ordered = sorted(nodes, key=key)
-        assert inversions(places(nodes, ranked(ordered))) > 0
-
-
-@pytest.mark.filterwarnings("ignore:page labels alone tell the order")
-def test_pages_of_two_files_stay_apart():
-    pages = [*pdf_pages(random.Random(2), LABELS), *pdf_pages(random.Random(3), LABELS)]
-    for page in pages[len(LABELS) :]:
-        page.metadata["file_name"] = "other.pdf"
-    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
-    rng = random.Random(4)
-    for _ in range(50):
-        kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(ranked(rng.sample(nodes, 30)))
-        names = [scored.node.metadata["file_name"] for scored in kept]
-        assert names == sorted(names)
-        files: dict[str, list[NodeWithScore]] = {}
-        for name, scored in zip(names, kept, strict=True):
-            files.setdefault(name, []).append(scored)
-        assert all(inversions(places(nodes, file)) == 0 for file in files.values())
-        assert len(files) == 2
-
-
-@pytest.mark.parametrize("k", [2, 4, 6, 16])
-def test_pages_stamped_one_by_one_are_never_wrong_silently(k: int):
-    """`index.insert(page)` and several workers run the transformations on a part of the file: each part begins at 0."""
-    pages = pdf_pages(random.Random(10), [str(page) for page in range(1, 25)], sentences=60)
-    split = SentenceSplitter(chunk_size=80, chunk_overlap=0)
-    nodes = [node for page in pages for node in StampPositions()(split([page]))]
-    assert _outcome(nodes, k).silent == 0
-
-
 @pytest.mark.parametrize("k", [2, 3, 8])
 @pytest.mark.parametrize("batch", [1, 8], ids=["insert", "batches"])
 @pytest.mark.parametrize("name", ["page_label", "page"])
@@ -170,19 +123,6 @@ def test_pages_inserted_in_several_calls_are_in_the_order_of_the_pages(k: int, b
     assert k < 8 or PositionKind.STAMPED not in outcome.kinds
 
 
-def test_labels_of_merged_files_are_never_wrong_silently():
-    """The labels restart, so they say nothing, with offsets or without."""
-    labels = [str(page) for _ in range(3) for page in range(1, 9)]
-    pages = pdf_pages(random.Random(11), labels)
-    nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages)
-    outcome = _outcome(nodes, 30)
-    assert outcome.silent == 0
-    assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
-    # A stamp of one call tells, whatever the labels are.
-    for k in (2, 8, 30):
-        assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
-
-
 # Two stages
 
 
@@ -198,14 +138,6 @@ def _two_stages(document: Document) -> list[BaseNode]:
     return SentenceSplitter(chunk_size=64, chunk_overlap=0)(MarkdownNodeParser()([document]))
 
 
-def test_two_stages_lose_most_offsets_and_next_links():
-    """What the cases below start from; if LlamaIndex mends this, they prove less."""
-    nodes = _two_stages(_sections(1))
-    lost = [node for node in nodes if isinstance(node, TextNode) and node.start_char_idx is None]
-    assert len(lost) > 0.7 * len(nodes)
-    assert all(NodeRelationship.NEXT not in node.relationships for node in nodes)
-
-
 @pytest.mark.parametrize("k", [4, 10, 16, 24, 30])
 def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
     outcome = _outcome(_two_stages(_sections(1)), k)
@@ -216,42 +148,6 @@ def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
 @pytest.mark.parametrize("k", [4, 16, 30])
 def test_markdown_then_sentences_stamped(k: int):
     assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {PositionKind.STAMPED}, 0)
-
-
-@pytest.mark.parametrize("k", [2, 4, 8, 12])
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-def test_sections_stamped_in_two_batches_are_never_wrong_silently(k: int, links: bool):
-    """A reader that makes one document a section, such as MarkdownReader, and a pipeline that runs in two batches."""
-    rng = random.Random(12)
-    sections = [
-        Document(text=f"Heading {number}\n\n{prose(rng, 8, first=8 * number)}", metadata={"file_path": "guide.md"})
-        for number in range(8)
-    ]
-    split = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
-    pipeline = IngestionPipeline(transformations=[split, StampPositions()], disable_cache=True)
-    nodes = [node for batch in (sections[:4], sections[4:]) for node in pipeline.run(documents=batch)]
-    assert len(nodes) == 16
-    outcome = _outcome(nodes, k)
-    assert outcome.silent == 0
-    assert k < 12 or PositionKind.STAMPED not in outcome.kinds
-    assert _outcome(pipeline.run(documents=sections), k) == (0, {PositionKind.STAMPED}, 0)
-
-
-@pytest.mark.parametrize("k", [4, 16, 30])
-def test_markdown_then_sentences_located(k: int):
-    document = _sections(1)
-    assert _outcome(_two_stages(document), k, text=document) == (0, {PositionKind.OFFSET}, 0)
-
-
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-@pytest.mark.parametrize("k", [4, 16, 40])
-def test_nodes_split_again(k: int, links: bool):
-    document = _text(2)
-    twice = SentenceSplitter(chunk_size=64, chunk_overlap=0, include_prev_next_rel=links)
-    nodes = twice(SentenceSplitter(chunk_size=256, chunk_overlap=0, include_prev_next_rel=links)([document]))
-    assert _outcome(nodes, k).silent == 0
-    assert _outcome(StampPositions()(nodes), k, draws=50) == (0, {PositionKind.STAMPED}, 0)
-    assert _outcome(nodes, k, draws=50, text=document) == (0, {PositionKind.OFFSET}, 0)
 
 
 # Levels
@@ -267,11 +163,6 @@ def test_hierarchical_leaves_unstamped_are_never_wrong_silently(k: int):
     outcome = _outcome(leaves, k)
     assert outcome.kinds <= {PositionKind.LINKS, PositionKind.NONE}
     assert outcome.silent == 0
-
-
-@pytest.mark.parametrize("k", [4, 16, 50])
-def test_hierarchical_leaves_stamped(k: int):
-    assert _outcome(get_leaf_nodes(StampPositions()(_levels())), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 def test_parents_and_leaves_stand_in_one_order_when_stamped():
@@ -371,63 +262,16 @@ def test_elements_of_which_some_have_no_offset_are_never_wrong_silently(k: int):
     assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
 
 
-def test_an_element_without_an_offset_is_placed_beside_the_one_before_or_after_it():
-    nodes = _ByTag()([_html(1)])
-    rng = random.Random(2)
-    for _ in range(50):
-        kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, len(nodes))))
-        assert inversions(places(nodes, kept)) == 0
-
-
 # Repetition
 
 
-def _periodic() -> Document:
-    return Document(text="\n".join(["2026-11-21,north,open,4"] * 400), metadata={"file_name": "rows.csv"})
-
-
-@pytest.mark.parametrize("overlap", [0, 12])
-def test_periodic_text_is_in_order_although_its_offsets_lie(overlap: int):
-    """Of LlamaIndex's offsets on repeating text hardly one is true, yet they increase."""
-    nodes = SentenceSplitter(chunk_size=48, chunk_overlap=overlap, separator="\n")([_periodic()])
-    assert len(nodes) > 12
-    assert _outcome(nodes, 12) == (0, {PositionKind.OFFSET}, 0)
-
-
-@pytest.mark.parametrize("overlap", [0, 12])
-@pytest.mark.parametrize("k", [6, None])
-def test_stitching_periodic_text_loses_nothing(overlap: int, k: int | None):
-    nodes = SentenceSplitter(chunk_size=48, chunk_overlap=overlap, separator="\n")([_periodic()])
-    given = ranked(random.Random(6).sample(nodes, k or len(nodes)))
-    kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
-    rows = sum(passage.text.count("2026-11-21") for passage in kept)
-    if not overlap:
-        assert rows == sum(scored.text.count("2026-11-21") for scored in given)
-    if k is None:
-        assert rows >= 400
-
-
 # Parsers whose offsets can be trusted, without links too
-
-
-@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
-@pytest.mark.parametrize("overlap", [0, 16])
-def test_one_stage(overlap: int, links: bool):
-    for splitter in (SentenceSplitter, TokenTextSplitter):
-        parse = splitter(chunk_size=64, chunk_overlap=overlap, include_prev_next_rel=links)
-        assert _outcome(parse([_text(4)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
 
 
 def test_langchain_splitter():
     splitters = pytest.importorskip("langchain_text_splitters")
     parse = LangchainNodeParser(splitters.RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40))
     assert _outcome(parse([_text(5)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
-
-
-def test_semantic_splitter():
-    parse = SemanticSplitterNodeParser(embed_model=HashedWords(), breakpoint_percentile_threshold=70)
-    outcome = _outcome(parse([_text(6)]), 16, draws=50)
-    assert (outcome.inverted, outcome.silent) == (0, 0)
 
 
 def test_sentence_windows_with_their_text_replaced():

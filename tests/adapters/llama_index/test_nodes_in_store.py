@@ -182,15 +182,6 @@ def test_indexes_that_share_a_store_are_kept_apart():
     assert {chunk.node.ref_doc_id for chunk in listed(adapter(other), "tenant", ["red"])} == {"cat"}
 
 
-def test_a_store_of_an_old_version_has_no_metadata(index):
-    index.vector_store.data.metadata_dict.clear()
-    assert {chunk.node.ref_doc_id for chunk in listed(adapter(index), "tenant", ["red"])} == {"ant", "cat"}
-    assert {chunk.node.ref_doc_id for chunk in listed(adapter(index), "ref_doc_id", ["bee"])} == {"bee"}
-    adapter(index).write(added_to(index))
-    # A part of the metadata would pass for all of them.
-    assert index.vector_store.data.metadata_dict == {}
-
-
 # Writing.
 
 
@@ -256,20 +247,6 @@ def test_what_was_written_is_saved_and_loaded(index, tmp_path):
     found = again.as_retriever(filters=where(MetadataFilter(key="chunk_index", value=0))).retrieve(QUESTION)
     assert {one.node.ref_doc_id for one in found} <= {"ant", "bee", "cat"}
     assert {one.node.metadata["chunk_index"] for one in found} == {0}
-
-
-def test_documents_that_did_not_change_are_not_embedded_again(index):
-    embedded, known = index._embed_model._embedded, index.ref_doc_info
-    count = len(embedded)
-    adapter(index).write(added_to(index))
-    assert index.ref_doc_info == known
-    assert index.refresh_ref_docs(documents()) == [False] * 3
-    assert len(embedded) == count
-    changed = documents()
-    changed[1].set_content("Something else.")
-    assert index.refresh_ref_docs(changed) == [False, True, False]
-    assert [chunk.text for chunk in listed(adapter(index), "ref_doc_id", ["bee"])] == ["Something else."]
-    assert index.docstore.get_ref_doc_info("bee").node_ids == [listed(adapter(index), "ref_doc_id", ["bee"])[0].key]
 
 
 @pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
@@ -370,30 +347,6 @@ def test_neighbors_by_the_sequence_of_the_store():
     assert names(off.retrieve(text)) == ["a7"]
 
 
-async def test_neighbors_are_found_in_async_code_too():
-    index = stored(windows("a"))
-    retriever, text = anchored(index, 0)
-    assert names(await OrderPreservingRetriever(retriever=retriever, neighbors=1).aretrieve(text)) == ["a0", "a1"]
-
-
-def test_neighbors_by_stamps_and_by_a_named_key():
-    nodes = windows("a")
-    for number, node in enumerate(nodes):
-        node.metadata |= {"chunk_index": number, "verse": len(nodes) - number}
-    index = stored(random.Random(1).sample(nodes, len(nodes)))
-    retriever, text = anchored(index, 4)
-    assert names(OrderPreservingRetriever(retriever=retriever, neighbors=1).retrieve(text)) == ["a3", "a4", "a5"]
-    named = OrderPreservingRetriever(retriever=retriever, neighbors=1, position_key="verse", source_key="file_name")
-    assert names(named.retrieve(text)) == ["a5", "a4", "a3"]
-
-
-def test_neighbors_of_a_part_that_was_added_later():
-    nodes = windows("a")
-    index = stored([*nodes[:5], *nodes[8:], *nodes[5:8]])
-    retriever, text = anchored(index, 6)
-    assert names(OrderPreservingRetriever(retriever=retriever, neighbors=1).retrieve(text)) == ["a5", "a6", "a7"]
-
-
 def test_neighbors_in_the_store_pass_the_filter_of_the_search():
     nodes = windows("a", tenant="red")
     for number in (3, 5):
@@ -412,6 +365,40 @@ def test_neighbors_in_the_store_pass_the_filter_of_the_search():
         assert names(ours.retrieve(text)) == wanted
         given = OrderPreservingRetriever(retriever=retriever, neighbors=2, read_neighbors=index)
         assert names(given.retrieve(text)) == wanted
+
+
+NOT_BLUE = MetadataFilter(key="tenant", value="blue", operator=FilterOperator.NE)
+
+
+@pytest.mark.parametrize(
+    ("filters", "tenants", "wanted"),
+    [
+        pytest.param(where(RED), ["red"] * 7, list(range(7)), id="all"),
+        pytest.param(where(RED), ["red", "red", "red", "red", "blue", "red", "red"], [0, 1, 2, 3], id="others"),
+        pytest.param(where(NOT_BLUE), ["red", None, "red", "red", "red", "blue", "red"], [2, 3, 4], id="missing"),
+        pytest.param(
+            where(MetadataFilter(key="tenant", value="blue"), condition=FilterCondition.NOT),
+            ["red", None, "red", "red", "red", "blue", "red"],
+            [2, 3, 4],
+            id="none-of",
+        ),
+    ],
+)
+def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, tenants, wanted):
+    nodes = [TextNode(id_=f"a{number}", text=f"Part {number}.") for number in range(7)]
+    for number, (node, tenant) in enumerate(zip(nodes, tenants, strict=True)):
+        node.metadata = {"file_name": "a", **({} if tenant is None else {"tenant": tenant})}
+        if number:
+            node.relationships[NodeRelationship.PREVIOUS] = nodes[number - 1].as_related_node_info()
+            nodes[number - 1].relationships[NodeRelationship.NEXT] = node.as_related_node_info()
+    index = stored(nodes)
+    retriever, text = anchored(index, 3, filters=filters)
+    ours = OrderPreservingRetriever(retriever=retriever, neighbors=3, read_neighbors=index.docstore)
+    assert names(ours.retrieve(text)) == [f"a{number}" for number in wanted]
+    # What cannot be applied to nodes is refused.
+    retriever._filters = where(MetadataFilter(key="tenant", value=1, operator=FilterOperator.GT))
+    with pytest.raises(OptionError, match="the filter of the search cannot be applied to neighbors"):
+        ours._neighbor_reader(ours.context_options)(chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), 1)
 
 
 def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():

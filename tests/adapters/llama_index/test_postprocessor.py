@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -23,10 +22,9 @@ from llama_index.core.schema import (
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from oprag.errors import MissingPositionError, PositionWarning, RetrievalWarning, SourceWarning
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from oprag.errors import PositionWarning, RetrievalWarning
+from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import (
-    ListRetriever,
     inversions,
     numbered,
     numbers,
@@ -61,73 +59,11 @@ def test_gives_the_given_objects_in_source_order():
     assert [scored.score for scored in kept] == [1 / 4, 1 / 2, 1, 1 / 3]
 
 
-@pytest.mark.parametrize(
-    ("order", "expected"),
-    [
-        ("source", [0, 2, 5, 7, 9]),
-        ("rank", [7, 2, 9, 0, 5]),
-        ("reverse_rank", [5, 0, 9, 2, 7]),
-        ("edges", [7, 9, 5, 0, 2]),
-    ],
-)
-def test_orders(order: Any, expected: list[int]):
-    assert numbers(OrderPreservingPostprocessor(order=order).postprocess_nodes(numbered([7, 2, 9, 0, 5]))) == expected
-
-
-def test_random_order_is_the_same_for_the_same_seed():
-    given = numbered(range(20))
-    orders = [
-        numbers(OrderPreservingPostprocessor(order="random", seed=seed).postprocess_nodes(given)) for seed in (1, 1, 2)
-    ]
-    assert orders[0] == orders[1] != orders[2]
-    assert sorted(orders[0]) == list(range(20))
-
-
-def test_sources_follow_each_other_by_their_best_node():
-    given = ranked(
-        [stamped_node("x", 5, source="b"), stamped_node("y", 1, source="a"), stamped_node("z", 2, source="b")]
-    )
-    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
-    assert [scored.node_id for scored in kept] == ["b-2", "b-5", "a-1"]
-    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
-    assert [scored.node_id for scored in kept] == ["a-1", "b-2", "b-5"]
-
-
-def test_keys_named_by_the_caller():
-    given = ranked(
-        TextNode(text=text, metadata={"work": work, "scene": scene})
-        for text, work, scene in [("x", "b", "II"), ("y", "a", "2"), ("z", "a", "10"), ("u", "b", "I")]
-    )
-    kept = OrderPreservingPostprocessor(source_key="work", position_key="scene").postprocess_nodes(given)
-    assert texts(kept) == ["u", "x", "y", "z"]
-
-
-@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
-@pytest.mark.parametrize(("policy", "expected"), [("last", "023x"), ("first", "x023"), ("drop", "023")])
-def test_nodes_without_a_position(policy: Any, expected: str):
-    lost = TextNode(text="x", metadata={"file_name": "book"})
-    given = ranked([stamped_node("3", 3), lost, stamped_node("0", 0), stamped_node("2", 2)])
-    kept = OrderPreservingPostprocessor(on_missing_position=policy).postprocess_nodes(given)
-    assert "".join(texts(kept)) == expected
-
-
-def test_a_missing_position_can_be_an_error():
-    with pytest.raises(MissingPositionError, match="rank 1"):
-        OrderPreservingPostprocessor(on_missing_position="error").postprocess_nodes(
-            ranked([stamped_node("3", 3), TextNode(text="x", metadata={"file_name": "book"})])
-        )
-
-
 def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
     given = numbered([7, 2, 9, 0])
     for place, scored in enumerate(given):
         scored.score = float(place)  # The last one would be the best.
     assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
-
-
-def test_k_above_the_number_of_nodes_keeps_all_and_warns():
-    with pytest.warns(RetrievalWarning, match="k=50 has no effect: the retriever returned only 2"):
-        assert numbers(OrderPreservingPostprocessor(k=50).postprocess_nodes(numbered([3, 1]))) == [1, 3]
 
 
 def test_stands_behind_a_cutoff_and_a_reranker():
@@ -245,22 +181,6 @@ def test_annotations_are_neither_embedded_nor_prompted(options: dict[str, Any], 
     assert "oprag" in kept.node.metadata
 
 
-def test_stitched_nodes_give_the_text_back():
-    text = prose(random.Random(3), 60)
-    document = Document(text=text, metadata={"file_name": "book"})
-    nodes = SentenceSplitter(chunk_size=64, chunk_overlap=20)([document])
-    given = ranked(nodes)
-    random.Random(4).shuffle(given)
-    assert len("".join(node.get_content() for node in nodes)) > len(text)
-    (passage,) = OrderPreservingPostprocessor(stitch=True, separator=" ").postprocess_nodes(given)
-    assert passage.text == text
-    assert passage.score == 1.0
-    assert passage.node.ref_doc_id == document.id_
-    assert [chunk["id"] for chunk in passage.metadata["oprag"]["chunks"]] == [node.node_id for node in nodes]
-    assert passage.metadata["oprag"]["spans"][0]["start"] == 0
-    assert passage.metadata["oprag"]["spans"][-1]["end"] == len(text)
-
-
 def test_stitched_nodes_have_true_offsets_and_stable_ids():
     text = prose(random.Random(5), 60)
     document = Document(text=text, metadata={"file_name": "book"})
@@ -291,24 +211,10 @@ def test_a_passage_claims_no_page_that_only_some_of_its_nodes_have():
     assert "chunk_index" not in passage.metadata
 
 
-def test_stitching_keeps_scores_none_where_there_are_none():
-    nodes = [NodeWithScore(node=stamped_node("x", 3)), NodeWithScore(node=stamped_node("y", 1))]
-    assert [passage.score for passage in OrderPreservingPostprocessor(stitch=True).postprocess_nodes(nodes)] == [
-        None
-    ] * 2
-
-
 def test_stitching_keeps_an_image():
     image = ImageNode(image_path="figure.png", metadata={"file_name": "book", "chunk_index": 1})
     kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([stamped_node("Two.", 2), image]))
     assert [getattr(scored.node, "image_path", None) for scored in kept] == ["figure.png", None]
-
-
-@pytest.mark.parametrize("place", [{"chunk_index": 7}, {"page_label": "1"}])
-def test_images_at_one_position_are_kept(place: dict[str, Any]):
-    images = [ImageNode(image_path=f"{name}.png", metadata={"file_name": "book", **place}) for name in "abc"]
-    kept = OrderPreservingPostprocessor(position_key=tuple(place)).postprocess_nodes(ranked(images))
-    assert [getattr(scored.node, "image_path", None) for scored in kept] == ["a.png", "b.png", "c.png"]
 
 
 def test_stitched_nodes_are_shown_by_the_templates_of_their_nodes():
@@ -328,27 +234,8 @@ def test_context_of_nodes_is_stitched_and_says_what_was_dropped():
     assert [(drop.chunk.origin, drop.reason) for drop in context.dropped] == [(given[3], "k")]
 
 
-@pytest.mark.parametrize(
-    "question", [{}, {"query_bundle": QueryBundle("why?")}, {"query_str": "why?"}, {"query_str": ""}]
-)
-def test_the_question_does_not_matter(question: dict[str, Any]):
-    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(numbered([3, 1]), **question)) == [1, 3]
-
-
-def test_two_questions_are_refused():
-    with pytest.raises(ValueError, match="both"):
-        OrderPreservingPostprocessor().postprocess_nodes([], query_bundle=QueryBundle("a"), query_str="b")
-
-
 def test_no_nodes_give_no_nodes():
     assert OrderPreservingPostprocessor(k=3, token_budget=1, stitch=True).postprocess_nodes([]) == []
-
-
-def test_the_given_list_is_not_the_answer():
-    given = numbered([0, 1])
-    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
-    assert kept is not given
-    assert places([scored.node for scored in given], kept) == [0, 1]
 
 
 def test_warns_once_a_call_and_asks_for_the_index():
@@ -383,25 +270,3 @@ def test_a_page_number_in_source_is_a_page_and_not_a_source(stamped: bool):
     given = ranked(random.Random(5).sample(nodes, len(nodes)))
     kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
     assert places(nodes, kept) == list(range(len(nodes)))
-
-
-def test_headers_show_the_page_number_in_source():
-    nodes = _pymupdf_nodes("/data/a.pdf")
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(ranked(nodes[::-1])), header="<<{source} {page}>>")
-    shown = re.findall("<<(.*)>>", retriever.get_context("question").text)
-    assert list(dict.fromkeys(shown)) == [f"/data/a.pdf {page}" for page in range(1, 13)]
-
-
-def test_nodes_without_a_source_are_warned_about():
-    nodes = [NodeWithScore(node=TextNode(text=f"part {number}"), score=1 - number / 10) for number in range(3)]
-    with pytest.warns(SourceWarning, match="do not name their source.*pass source_key="):
-        OrderPreservingPostprocessor().postprocess_nodes(nodes)
-
-
-def test_the_misspelt_keys_are_warned_about():
-    given = numbered([7, 2, 9, 0])
-    with pytest.warns(SourceWarning, match="source_key='file_nam'.*did you mean 'file_name'"):
-        OrderPreservingPostprocessor(source_key="file_nam").postprocess_nodes(given)
-    with pytest.warns(PositionWarning, match="position_key='chunk_idx'.*did you mean 'chunk_index'") as caught:
-        OrderPreservingPostprocessor(position_key="chunk_idx").postprocess_nodes(given)
-    assert len(caught) == 1

@@ -83,30 +83,6 @@ def song(nodes):
     return {"song.txt": "\n".join(node.text for node in nodes)}
 
 
-@pytest.mark.parametrize("k", [5, 11, 24])
-def test_a_text_at_several_places_is_where_the_store_has_it(k):
-    nodes = verses()
-    retriever = OrderPreservingRetriever(
-        retriever=index_of(nodes).as_retriever(similarity_top_k=k), read_source=song(nodes)
-    )
-    found, told = asked(retriever.retrieve)
-    assert numbers(found, nodes) == sorted(numbers(found, nodes))
-    assert told == []
-    # Again, from what is remembered.
-    assert numbers(retriever.retrieve(QUESTION), nodes) == numbers(found, nodes)
-
-
-def test_a_part_that_was_added_later_is_where_the_text_has_it():
-    nodes = verses()
-    moved = [*nodes[:6], *nodes[10:], *nodes[6:10]]
-    retriever = OrderPreservingRetriever(
-        retriever=index_of(moved).as_retriever(similarity_top_k=24), read_source=song(nodes)
-    )
-    found, told = asked(retriever.retrieve)
-    assert [scored.text for scored in found] == [node.text for node in nodes]
-    assert told == []
-
-
 class InAnySequence(LlamaIndexSimple):
     """As a store that lists its nodes by random ids, such as Qdrant."""
 

@@ -13,7 +13,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
 
-from oprag.errors import DataError, OptionError
+from oprag.errors import DataError
 from oprag.llama_index import create_search_tool, working_context_of
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
@@ -87,16 +87,6 @@ async def test_a_result_that_never_arrived_is_shown_again():
     assert await found(ctx, "3 4", tool) == "[1] book\nText 3 of book.\n\n[2] (already shown)"
 
 
-async def test_a_state_that_someone_replaced_is_read_again():
-    ctx = new_context()
-    tool = create_search_tool(NumberedRetriever())
-    await found(ctx, "3", tool)
-    saved = copy.deepcopy(await ctx.store.get("working_context"))
-    await found(ctx, "4", tool)
-    await ctx.store.set("working_context", saved)
-    assert await found(ctx, "5 3", tool) == "[1] (already shown)\n\n[2] book\nText 5 of book."
-
-
 async def test_what_is_no_state_is_refused_and_left_as_it_is():
     ctx = new_context()
     await ctx.store.set("working_context", {"mine": 1})
@@ -105,18 +95,6 @@ async def test_what_is_no_state_is_refused_and_left_as_it_is():
     with pytest.raises(DataError, match="not a saved working context"):
         await working_context_of(ctx)
     assert await ctx.store.get("working_context") == {"mine": 1}
-
-
-async def test_the_working_context_is_a_copy_with_the_options_that_are_given():
-    ctx = new_context()
-    assert len(await working_context_of(ctx)) == 0
-    await found(ctx, "3 4 5")
-    working = await working_context_of(ctx, separator=" / ", token_budget=10)
-    assert working.context().text == "Text 3 of book. / Text 4 of book."
-    working.add([])
-    assert len((await working_context_of(ctx)).searches) == 1
-    with pytest.raises(OptionError, match="k=3 is an option of a search"):
-        await working_context_of(ctx, k=3)
 
 
 async def test_a_workflow_of_ones_own():

@@ -59,13 +59,6 @@ async def test_the_headings_are_read_from_the_index(index: Any):
     assert [found.node.metadata for found in retriever.retrieve(QUESTION)] == [node.metadata for node in guide()]
 
 
-def test_the_headings_of_a_store_without_links_are_read():
-    plain = [node.model_copy(update={"relationships": {}}) for node in guide()]
-    index = VectorStoreIndex(nodes=plain, embed_model=RandomEmbedding(embed_dim=16))
-    found = index.as_retriever(similarity_top_k=8)
-    assert sections(OrderPreservingRetriever(retriever=found, header=HEADER).get_context(QUESTION)) == SECTIONS
-
-
 def test_a_postprocessor_reads_a_docstore_or_an_index(index: Any):
     docstore = SimpleDocumentStore()
     docstore.add_documents(guide())

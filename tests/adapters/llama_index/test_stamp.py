@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,15 +18,14 @@ from llama_index.core.schema import (
     IndexNode,
     MetadataMode,
     NodeRelationship,
-    RelatedNodeInfo,
     TextNode,
     TransformComponent,
 )
 from pydantic import Field, ValidationError
 
-from oprag.errors import ChunkError, MissingSourceError
-from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
-from tests.adapters.llama_index.conftest import inversions, places, prose, ranked
+from oprag.errors import ChunkError
+from oprag.llama_index import StampPositions
+from tests.adapters.llama_index.conftest import prose, ranked
 
 
 def _nodes(*sources: str, **fields: Any) -> list[TextNode]:
@@ -40,10 +37,6 @@ def _nodes(*sources: str, **fields: Any) -> list[TextNode]:
 
 def _stamps(nodes: Sequence[BaseNode]) -> list[int]:
     return [node.metadata["chunk_index"] for node in nodes]
-
-
-def test_each_source_is_numbered():
-    assert _stamps(StampPositions()(_nodes("a", "a", "b", "a", "b"))) == [0, 1, 0, 2, 1]
 
 
 def test_embedder_and_model_see_the_same_as_before():
@@ -67,13 +60,6 @@ def test_nothing_given_is_changed_and_everything_else_is_kept():
         assert type(now) is type(then)
         ignored = {"metadata", "excluded_embed_metadata_keys", "excluded_llm_metadata_keys"}
         assert now.model_dump(exclude=ignored) == then.model_dump(exclude=ignored)
-
-
-def test_stamping_again_renumbers():
-    once = StampPositions()(_nodes("a", "a", "a"))
-    twice = StampPositions()(once[1:])
-    assert _stamps(twice) == [0, 1]
-    assert twice[0].excluded_llm_metadata_keys == ["chunk_index", "chunk_numbering"]
 
 
 def test_every_kind_of_node_keeps_its_kind():
@@ -108,26 +94,6 @@ def test_source_names_nodes_that_do_not_say():
     assert stamped[0].get_content(MetadataMode.LLM) == "x"
 
 
-def test_source_names_pages_that_have_nothing_but_random_ids():
-    """A reader that makes one document a page and names no file leaves only ids, one a page."""
-    rng = random.Random(3)
-    pages = [Document(text=prose(rng, 12)) for _ in range(24)]
-    nodes = StampPositions(source="book")(SentenceSplitter(chunk_size=80, chunk_overlap=0)(pages))
-    kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, 16)))
-    assert inversions(places(nodes, kept)) == 0
-
-
-def test_source_key():
-    given = [
-        TextNode(text=text, metadata={"work": work, "file_name": "all.txt"})
-        for text, work in zip("abc", "xyx", strict=True)
-    ]
-    assert _stamps(StampPositions(source_key="work")(given)) == [0, 0, 1]
-    assert _stamps(StampPositions(source_key=("author", "work"))(given)) == [0, 0, 1]
-    assert _stamps(StampPositions(source_key=lambda chunk: chunk.metadata["work"])(given)) == [0, 0, 1]
-    assert _stamps(StampPositions()(given)) == [0, 1, 2]
-
-
 def test_parents_are_numbered_before_their_children():
     document = Document(text=prose(random.Random(4), 120), metadata={"file_name": "book"})
     given = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128, 64], chunk_overlap=0)([document])
@@ -153,31 +119,6 @@ def test_parents_in_a_circle_lose_no_node():
     assert sorted(_stamps(StampPositions()([first, second, *_nodes("a")]))) == [0, 1, 2]
 
 
-def test_a_parent_elsewhere_or_of_a_wrong_kind_is_no_parent():
-    first, second, third = _nodes("a", "a", "a")
-    first.relationships[NodeRelationship.PARENT] = RelatedNodeInfo(node_id="elsewhere")
-    second.relationships[NodeRelationship.PARENT] = [RelatedNodeInfo(node_id=third.node_id)]
-    third.relationships[NodeRelationship.PARENT] = third.as_related_node_info()
-    assert sorted(_stamps(StampPositions()([first, second, third]))) == [0, 1, 2]
-
-
-def test_deep_levels_need_no_recursion():
-    chain = _nodes(*["a"] * 3000)
-    for above, below in pairwise(chain):
-        below.relationships[NodeRelationship.PARENT] = RelatedNodeInfo(node_id=above.node_id)
-    assert _stamps(StampPositions()(chain)) == list(range(3000))
-
-
-def test_no_nodes():
-    assert StampPositions()([]) == []
-
-
-@pytest.mark.parametrize("bad", [None, "text", {"text": "x"}, 5])
-def test_what_is_no_node_is_refused(bad: Any):
-    with pytest.raises(ChunkError, match=type(bad).__name__):
-        StampPositions()([*_nodes("a"), bad])
-
-
 @pytest.mark.parametrize("bad", [None, 5])
 def test_what_is_no_list_is_refused(bad: Any):
     with pytest.raises(ChunkError):
@@ -187,23 +128,6 @@ def test_what_is_no_list_is_refused(bad: Any):
 def test_scored_nodes_are_refused():
     with pytest.raises(ChunkError, match="NodeWithScore at index 0"):
         StampPositions()(ranked(_nodes("a")))  # type: ignore[arg-type]
-
-
-def test_a_node_without_a_source_is_refused_with_the_way_out():
-    with pytest.raises(MissingSourceError, match=r"colour.*source="):
-        StampPositions()([TextNode(text="x", metadata={"colour": "red"})])
-
-
-def test_a_path_names_a_source_as_it_does_in_metadata():
-    by_path = StampPositions(source=Path("books/a.txt"))
-    assert by_path([TextNode(text="a")])[0].metadata["source"] == "books/a.txt"
-    assert by_path.to_dict() == StampPositions(source="books/a.txt").to_dict()
-
-
-@pytest.mark.parametrize("source", ["", "  "])
-def test_a_blank_source_is_refused_at_construction(source: str):
-    with pytest.raises(ValidationError, match="source"):
-        StampPositions(source=source)
 
 
 @pytest.mark.parametrize("source", [5, ["a"], {"a": 1}])
@@ -216,11 +140,6 @@ def test_a_source_of_another_type_is_refused_at_construction(source: Any):
 def test_a_bad_source_key_is_refused_at_construction_as_assembly_does(key: Any):
     with pytest.raises(ValidationError, match="source_key must be a metadata key"):
         StampPositions(source_key=key)
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(ValidationError, match="start"):
-        StampPositions(start=1)  # type: ignore[call-arg]
 
 
 # Saving, and the hashes of a pipeline's cache

@@ -5,7 +5,6 @@ import random
 import warnings
 from itertools import pairwise
 
-import pytest
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
@@ -15,7 +14,6 @@ from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.stores import orders
 from tests.helpers import prose
 
 QUESTION = "Where does the river end?"
@@ -128,60 +126,6 @@ def test_offsets_of_several_documents_of_a_file_are_not_compared():
     assert told == []
 
 
-def test_a_page_tells_documents_apart():
-    nodes = sections(page_label=True)
-    retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=9)
-    found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
-    assert numbers(found, nodes) == sorted(numbers(found, nodes))
-    # The labels do not count up in the store.
-    assert "page labels alone tell the order" in told[0]
-    retriever = index_of(nodes).as_retriever(similarity_top_k=9)
-    found, told = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
-    assert numbers(found, nodes) == sorted(numbers(found, nodes))
-    assert told == []
-
-
-def test_labels_are_doubted_where_a_source_has_too_many_nodes_to_be_listed(monkeypatch):
-    monkeypatch.setattr(orders, "_MAX_CHUNKS", 5)
-    labels = [*("T-1", "T-2"), *("i", "ii"), *map(str, range(1, 30))]
-    pages = [Document(text=prose(40, seed=seed), metadata={"file_name": "a.pdf"}) for seed in range(len(labels))]
-    for page, label in zip(pages, labels, strict=True):
-        page.metadata["page_label"] = label
-    nodes = SentenceSplitter(chunk_size=128, chunk_overlap=0).get_nodes_from_documents(pages)
-    retriever = index_of(nodes).as_retriever(similarity_top_k=len(nodes) // 2)
-    ordering = OrderPreservingRetriever(retriever=retriever, on_uncertain="ignore")
-    assert ordering.get_context(QUESTION).certainty == "assumed"
-
-
-def test_pages_that_were_added_twice_are_in_order_once():
-    nodes = sections(page_label=True)
-    index = index_of([*nodes, *sections(page_label=True)])
-    for k in (9, 10):
-        found, told = asked(OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=k)).retrieve)
-        places = [(one.metadata["page_label"], one.node.start_char_idx) for one in found]
-        assert places == sorted(set(places))
-        assert len(found) == 5
-        assert all("are copies of others" in one for one in told)
-
-
-@pytest.mark.parametrize("k", [1, 2, 6])
-def test_neighbors_of_several_documents_of_a_file_are_in_order(k):
-    nodes = sections()
-    index = index_of(nodes)
-
-    def around(node, number):
-        at = [one.node_id for one in nodes].index(node.node_id)
-        return nodes[max(0, at - number) : at + number + 1]
-
-    for reader in (None, around):
-        plain = index.as_retriever(similarity_top_k=k)
-        retriever = OrderPreservingRetriever(retriever=plain, neighbors=1, read_neighbors=reader)
-        found, told = asked(retriever.retrieve)
-        assert len(found) > k or k == len(nodes)
-        assert numbers(found, nodes) == sorted(numbers(found, nodes))
-        assert not any("contradict" in one for one in told)
-
-
 def test_a_postprocessor_and_an_engine_take_it_too():
     nodes = windows("voyage.txt", 1)
     index = index_of(nodes)
@@ -192,35 +136,6 @@ def test_a_postprocessor_and_an_engine_take_it_too():
     engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=15))
     response, told = asked(engine.query)
     assert numbers(response.source_nodes, nodes) == sorted(numbers(by_rank, nodes))
-    assert told == []
-
-
-def test_it_can_be_turned_off():
-    nodes = windows("voyage.txt", 1)
-    plain = index_of(nodes).as_retriever(similarity_top_k=15)
-    for off in (
-        OrderPreservingRetriever(retriever=plain, store_order=False).retrieve,
-        lambda question: OrderPreservingPostprocessor().postprocess_nodes(plain.retrieve(question)),
-    ):
-        found, told = asked(off)
-        assert numbers(found, nodes) == numbers(plain.retrieve(QUESTION), nodes)
-        assert "have no position" in told[0]
-    with pytest.raises(ValueError, match="store_order there"):
-        OrderPreservingQueryEngine(
-            llm=MockLLM(), retriever=OrderPreservingRetriever(retriever=plain), store_order=False
-        )
-
-
-def test_nodes_that_were_added_again_are_noticed():
-    nodes = windows("voyage.txt", 1)
-    index = index_of(nodes)
-    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=len(nodes)))
-    assert numbers(asked(retriever.retrieve)[0], nodes) == list(range(len(nodes)))
-    index.delete_nodes([nodes[7].node_id], delete_from_docstore=True)
-    assert numbers(asked(retriever.retrieve)[0], nodes) == [*range(7), *range(8, len(nodes))]
-    index.insert_nodes([nodes[7]])
-    found, told = asked(retriever.retrieve)
-    assert numbers(found, nodes) == list(range(len(nodes)))
     assert told == []
 
 
@@ -263,19 +178,3 @@ def test_pages_without_the_name_of_their_file_warn():
     assert "they may be parts" in asked(named_retriever.retrieve)[1][0]
     by_id = OrderPreservingRetriever(retriever=plain, source_key=lambda chunk: chunk.document_id)
     assert asked(by_id.retrieve)[1] == []
-
-
-def test_a_warning_names_one_action():
-    nodes = [TextNode(text=text, metadata={"file_name": "voyage.txt"}) for text in ("one", "two", "three")]
-    index = index_of(nodes)
-    retrieved = index.as_retriever(similarity_top_k=3).retrieve(QUESTION)
-    for ordering, action in (
-        (OrderPreservingPostprocessor(), "pass index=..."),
-        (OrderPreservingPostprocessor(index=index), "check_positions(index) shows the fix"),
-        (OrderPreservingPostprocessor(index=index, store_order=False), "check_positions(index) shows the fix"),
-    ):
-        _, told = asked(lambda _, ordering=ordering: ordering.postprocess_nodes(retrieved))
-        assert [one.rpartition("; ")[2] for one in told] == [action]
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=3))
-    _, told = asked(engine.query)
-    assert [one.rpartition("; ")[2] for one in told] == ["check_positions(index) shows the fix"]

@@ -11,22 +11,18 @@ import numpy as np
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor, PrevNextNodePostprocessor
-from llama_index.core.query_engine import TransformQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores import SimpleVectorStore
 from pydantic import PrivateAttr, ValidationError
 
 from oprag import VectorCache
 from oprag.context import Context
-from oprag.errors import ChunkError, EmbeddingError, OptionError, SerializationWarning
+from oprag.errors import OptionError, SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.counting import CountingEmbeddings
 
@@ -203,16 +199,6 @@ def test_a_query_that_was_expanded_has_the_mean_of_its_vectors(index, model, ask
         assert chunk.similarity == pytest.approx(expected, abs=1e-6)
 
 
-def test_behind_hyde(index, model):
-    engine = OrderPreservingQueryEngine(
-        llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=6), similarity_threshold=-1
-    )
-    response = TransformQueryEngine(engine, HyDEQueryTransform(llm=MockLLM())).query(QUESTION)
-    assert len(response.source_nodes) == 6
-    # The question and a made-up answer.
-    assert model.embedded == (2, 0)
-
-
 def test_another_model_than_that_of_the_index(index, model, ask):
     other = CountingModel(model_name="other")
     retriever = OrderPreservingRetriever(
@@ -231,31 +217,6 @@ def test_a_retriever_that_is_none_of_an_index_works_through_the_cache(index, mod
     assert model.embedded == (1, 5)
     assert kept(ask(retriever)) == ["0", "3", "5"]
     assert model.embedded == (1, 5)
-
-
-def test_an_adapter_for_a_store_of_one_s_own(model, ask):
-    class MyStore(SimpleVectorStore):
-        pass
-
-    asked: list[list[str]] = []
-
-    class MyAdapter(StoreAdapter):
-        def vectors(self, keys: Any) -> dict[str, StoredVector]:
-            asked.append(list(keys))
-            return {key: StoredVector(self.store.get(key)) for key in keys}
-
-    register_store(MyStore, MyAdapter)
-    index = VectorStoreIndex(embed_model=model, nodes=[], storage_context=None)
-    index._vector_store = MyStore()
-    index.insert_nodes(nodes_of())
-    model.forget()
-    assert kept(ask(OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=6), **BOTH))) == [
-        "0",
-        "3",
-        "5",
-    ]
-    assert model.embedded == (1, 0)
-    assert len(asked[0]) == 6
 
 
 @pytest.mark.parametrize("given_to", ["engine", "retriever", "both", "both-by-path"])
@@ -285,25 +246,6 @@ def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, mod
     assert not set(TEXTS) & set(model._inner.documents)
     assert len(model._inner.questions) == 2
     assert len(VectorCache(path, namespace="words")) == kept
-
-
-def test_two_caches_for_one_engine_are_refused(index, tmp_path):
-    ours = OrderPreservingRetriever(
-        retriever=index.as_retriever(), vector_cache=VectorCache(tmp_path / "a.db", namespace="words")
-    )
-    for other in (VectorCache(tmp_path / "b.db", namespace="words"), VectorCache()):
-        with pytest.raises(
-            ValidationError, match="the retriever has a different vector_cache; pass vector_cache to only one"
-        ):
-            OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours, vector_cache=other)
-
-
-def test_errors_name_the_node_and_the_model(index, model, ask):
-    model._inner.fails_on = TEXTS[4]
-    nodes = [NodeWithScore(node=node) for node in nodes_of()]
-    postprocessor = OrderPreservingPostprocessor(embed_model=model, redundancy_threshold=0.5)
-    with pytest.raises(EmbeddingError, match=r"failed on 5 texts .*chunk .rank 0.* RuntimeError: out of"):
-        postprocessor.postprocess_nodes(nodes)
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
@@ -384,17 +326,6 @@ def test_neighbours_of_real_nodes_stay_in_their_document():
     assert found[-1].node is last
 
 
-def test_links_in_a_circle_come_to_an_end(index):
-    nodes = nodes_of()[:2]
-    nodes[1].relationships[NodeRelationship.NEXT] = nodes[0].as_related_node_info()
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    found = OrderPreservingPostprocessor(read_neighbors=docstore, neighbors=9).postprocess_nodes(
-        [NodeWithScore(node=nodes[0])]
-    )
-    assert len(found) <= 2
-
-
 def test_an_empty_docstore_says_how_to_fill_it():
     postprocessor = OrderPreservingPostprocessor(read_neighbors=SimpleDocumentStore(), neighbors=1)
     with pytest.raises(OptionError, match=r"the docstore does not contain node .*store_nodes_override=True"):
@@ -422,19 +353,6 @@ def test_a_postprocessor_with_an_index_survives_pickling(index):
 
 
 # What a hostile application brings.
-
-
-def test_models_that_call_themselves_unknown_do_not_share_vectors():
-    first, second = CountingModel(), CountingModel()
-    assert first.model_name == second.model_name == "unknown"
-    second._inner = CountingEmbeddings(dimension=8)
-    cache = VectorCache()
-    nodes = [NodeWithScore(node=node) for node in nodes_of()]
-    for model in (first, second):
-        OrderPreservingPostprocessor(
-            embed_model=model, vector_cache=cache, redundancy_threshold=0.99
-        ).postprocess_nodes(nodes)
-        assert model.embedded == (0, 5)
 
 
 def test_pictures_are_like_nothing_and_repeat_nothing(model):
@@ -485,18 +403,3 @@ def test_a_query_that_is_a_picture_has_no_words_to_compare(index):
     postprocessor = OrderPreservingPostprocessor(index=index, similarity_threshold=0.1)
     with pytest.raises(OptionError, match="similarity_threshold requires a query with a text"):
         postprocessor.postprocess_nodes(nodes, QueryBundle("", image_path="a.png"))
-
-
-@pytest.mark.parametrize("given", [None, 5, "text"])
-def test_a_reader_that_gives_something_else_is_named(given):
-    postprocessor = OrderPreservingPostprocessor(neighbors=1, read_neighbors=lambda node, number: given)
-    with pytest.raises(ChunkError, match=r"read_neighbors must return a list of nodes, got .* for a chunk .rank 0"):
-        postprocessor.postprocess_nodes([NodeWithScore(node=nodes_of()[0])])
-
-
-def test_a_reader_may_give_scored_nodes():
-    nodes = nodes_of()
-    postprocessor = OrderPreservingPostprocessor(
-        neighbors=1, read_neighbors=lambda node, number: [NodeWithScore(node=one) for one in nodes[1:4]]
-    )
-    assert ids(postprocessor.postprocess_nodes([NodeWithScore(node=nodes[2])])) == ["1", "2", "3"]

@@ -237,12 +237,6 @@ def test_a_retriever_without_its_attributes_is_not_known():
         assert searched_by(one) == []
 
 
-def test_retrievers_that_ask_each_other_are_looked_through_once():
-    one, other = ListRetriever([]), ListRetriever([])
-    one.object_map, other.object_map = {"a": other, "b": INNER}, {"a": one}
-    assert len(searched_by(one)) == 1
-
-
 # Nodes whose order only the docstore tells.
 
 
@@ -321,17 +315,6 @@ def test_a_retriever_of_a_property_graph_is_no_error():
         OrderPreservingQueryEngine(llm=LLM, retriever=retriever, index=index).query(QUESTION)
     similar = OrderPreservingPostprocessor(index=index, similarity_threshold=-1.0)
     assert len(similar.postprocess_nodes(ranked(nodes), query_str="why?")) == 6
-
-
-def test_a_model_is_found_through_wrappers_and_in_settings(monkeypatch: pytest.MonkeyPatch):
-    nodes = nodes_of()
-    retriever: Any = VectorStoreIndex(nodes, embed_model=MODEL).as_retriever(similarity_top_k=len(nodes))
-    fused = QueryFusionRetriever([retriever], llm=LLM, num_queries=1, use_async=False)
-    assert OrderPreservingRetriever(retriever=fused, similarity_threshold=-1.0).retrieve(QUESTION)
-    monkeypatch.setattr(Settings, "_embed_model", MODEL)
-    summary = SummaryIndex(nodes)
-    found = OrderPreservingRetriever(retriever=summary.as_retriever(), similarity_threshold=-1.0, index=summary)
-    assert len(found.retrieve(QUESTION)) == len(nodes)
 
 
 WRAPPERS: dict[str, Callable[[Any], BaseRetriever]] = {
@@ -421,12 +404,6 @@ def test_merged_nodes_are_in_the_order_of_the_offsets_of_all_their_ancestors():
         assert checked.sources[0].kind is PositionKind.OFFSET
 
 
-async def test_merged_nodes_are_in_order_in_async_code_too():
-    _, retriever = merging([LONG])
-    found = await OrderPreservingRetriever(retriever=retriever).aretrieve(questions()[0])
-    assert starts(found) == sorted(starts(found))
-
-
 def test_the_offsets_are_those_in_the_document():
     index, _ = merging([LONG])
     context = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=20)).get_context(QUESTION)
@@ -446,18 +423,6 @@ def test_neighbors_have_offsets_in_the_document_too():
             assert any(chunk.neighbor_of is not None for chunk in kept)
             starts_of = [chunk.span.start for chunk in kept if chunk.span is not None]
             assert starts_of == [LONG.text.index(chunk.text) for chunk in kept] == sorted(starts_of)
-
-
-def test_pages_with_levels_are_in_order():
-    pages = [
-        Document(text=prose(random.Random(page), 80), metadata={"file_name": "a.pdf", "page_label": str(page)})
-        for page in range(1, 9)
-    ]
-    text = "\n".join(page.text for page in pages)
-    _, retriever = merging(pages, sizes=[512, 128])
-    for question in questions():
-        found = OrderPreservingRetriever(retriever=retriever).retrieve(question)
-        assert starts(found, text) == sorted(starts(found, text))
 
 
 def test_ancestors_are_read_at_once_and_only_for_levels(monkeypatch: pytest.MonkeyPatch):

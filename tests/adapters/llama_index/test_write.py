@@ -8,19 +8,18 @@ import warnings
 from typing import Any
 
 import pytest
-from llama_index.core import Document, StorageContext, SummaryIndex, VectorStoreIndex, load_index_from_storage
+from llama_index.core import Document, StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode, TransformComponent
+from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
-from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, write_positions
 from oprag.stores.adapter import adapter_of
-from tests.adapters.llama_index.conftest import pdf_pages, prose
+from tests.adapters.llama_index.conftest import prose
 from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
 
 QUESTION = "Where does the river end?"
@@ -134,78 +133,6 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(way: str):
     assert (again.written, again.known) == (0, 2)
 
 
-def test_nodes_with_offsets_need_nothing():
-    index = index_of(nodes_of(documents(), offsets=True))
-    before = state_of(index)
-    written = write_positions(index)
-    assert (written.written, written.known, written.sources) == (0, 2, ())
-    assert state_of(index) == before
-
-
-def test_sections_of_a_file_and_pages_without_offsets():
-    sections = [
-        Document(text=prose(random.Random(at), 20, first=100 * at), metadata={"file_name": "a.md"}) for at in range(4)
-    ]
-    texts = {"a.md": "\n\n".join(section.text for section in sections)}
-    for nodes, given in (
-        # Their offsets count from the start of each section.
-        (nodes_of(sections, offsets=True), None),
-        (shuffled(nodes_of(sections, offsets=True)), texts),
-    ):
-        index = index_of(nodes)
-        trusted = given is None
-        assert write_positions(index, read_source=given, trust_store_order=trusted).written == len(nodes)
-        found, told = asked(index)
-        assert (in_order(found, texts), told) == (True, [])
-    torn = write_positions(index_of(shuffled(nodes_of(sections)))).sources[0]
-    assert (torn.written, torn.kind) == (0, PositionKind.LINKS)
-    pages: Any = pdf_pages(random.Random(1), ["i", "ii", "1", "2"])
-    book = {"report.pdf": "\n\n".join(page.text for page in pages)}
-    for nodes, given in ((nodes_of(pages), None), (shuffled(nodes_of(pages)), book)):
-        index = index_of(nodes)
-        trusted = given is None
-        assert write_positions(index, read_source=given, trust_store_order=trusted).written == len(nodes)
-        found, told = asked(index, k=8)
-        assert told == []
-        places = [book["report.pdf"].index(one.node.text) for one in found]
-        assert places == sorted(places)
-
-
-def test_a_document_without_a_name_is_a_source_by_its_id():
-    text = TEXTS["ant.txt"]
-    index = index_of(shuffled(nodes_of([Document(id_="ant", text=text)], links=False)))
-    written = write_positions(index, read_source={"ant": text})
-    assert [(source.source, source.note) for source in written.sources] == [("ant", "")]
-    assert asked(index, k=7)[1] == []
-
-
-def test_documents_that_did_not_change_are_not_embedded_again():
-    splitter: Any = SentenceSplitter(chunk_size=50, chunk_overlap=0)
-    index: Any = VectorStoreIndex.from_documents(
-        documents(), transformations=[splitter, WithoutOffsets()], embed_model=CountingEmbedding(embed_dim=16)
-    )
-    assert write_positions(index).written == len(index.docstore.docs)
-    count = embedded(index)
-    assert index.refresh_ref_docs(documents()) == [False, False]
-    assert embedded(index) == count
-    changed = documents()
-    changed[0].set_content(TEXTS["ant.txt"] + " One more.")
-    assert index.refresh_ref_docs(changed) == [True, False]
-    # Its new nodes have no positions yet.
-    again = write_positions(index)
-    assert [source.source for source in again.sources] == ["ant.txt"]
-    assert asked(index)[1] == []
-
-
-class WithoutOffsets(TransformComponent):
-    """What parsers do that cannot find their nodes in the text."""
-
-    def __call__(self, nodes: Any, **options: Any) -> Any:
-        for node in nodes:
-            node.start_char_idx = node.end_char_idx = None
-        return nodes
-
-
 @pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
 def test_a_pipeline_embeds_nothing_again(strategy: DocstoreStrategy):
     nodes = [TextNode(id_=f"n{at}", text=f"Text {at}.", metadata={"file_name": "a"}) for at in range(6)]
@@ -223,52 +150,6 @@ def test_a_pipeline_embeds_nothing_again(strategy: DocstoreStrategy):
     )
     assert pipeline.run(nodes=nodes) == []
     assert len(model._embedded) == 6
-
-
-def test_what_was_written_is_saved_and_loaded(tmp_path):
-    index = index_of(shuffled(nodes_of(documents())))
-    write_positions(index)
-    index.storage_context.persist(str(tmp_path))
-    again: Any = load_index_from_storage(
-        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=index._embed_model
-    )
-    found, told = asked(again)
-    assert (in_order(found), told) == (True, [])
-    assert write_positions(again).known == 2
-
-
-@pytest.mark.parametrize("calls", [0, 3, 9])
-def test_an_interrupted_write_is_finished_by_the_next(calls: int, monkeypatch: pytest.MonkeyPatch):
-    index = index_of(shuffled(nodes_of(documents())))
-    before = state_of(index)
-    put, left = index.docstore._kvstore.put, iter(range(calls))
-
-    def put_some(*args: Any, **options: Any) -> None:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        put(*args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(index.docstore._kvstore, "put", put_some)
-        with pytest.raises(KeyboardInterrupt):
-            write_positions(index)
-    there = sum("chunk_index" in node.metadata for node in index.docstore.docs.values())
-    assert there == calls
-    rest = write_positions(index)
-    assert rest.written == rest.chunks - calls
-    assert state_of(index) == before
-    # Filters read the metadata of the vector store.
-    flat = index.vector_store.data.metadata_dict
-    assert all(flat[key]["chunk_index"] == node.metadata["chunk_index"] for key, node in index.docstore.docs.items())
-    found, told = asked(index)
-    assert (in_order(found), told) == (True, [])
-
-
-def test_indexes_that_share_a_store_are_kept_apart():
-    shared = StorageContext.from_defaults()
-    one, other = (index_of(nodes_of([document], links=False), storage_context=shared) for document in documents())
-    assert [source.source for source in write_positions(one).sources] == ["ant.txt"]
-    assert [source.source for source in write_positions(other).sources] == ["bee.txt"]
 
 
 @pytest.mark.parametrize("given", [None, 5, SimpleVectorStore()])

@@ -11,6 +11,7 @@ from oprag.context import ContextInputs
 from oprag.embedding.vectors import (
     VectorSources,
     chunks_with_vectors,
+    embedded_together,
     given_with_vectors,
     question_vector,
 )
@@ -138,3 +139,89 @@ def test_no_chunks_need_nothing(run):
     )
     assert given.chunks == []
     assert given.question_vector is None
+
+
+GOOD = StoredVector([1.0, 0.5])
+
+
+class Given(StoreAdapter):
+    """Answers with whatever it was given."""
+
+    def vectors(self, keys: Sequence[str]) -> Any:
+        return self.store
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        pytest.param({"id 0": GOOD, "z": GOOD}, "returned a vector for 'z', which is not among", id="ids"),
+        pytest.param({"id 0": GOOD, "id 1": StoredVector([0.0, 0.0])}, "rank 1, .*is all zeros, so", id="zeros"),
+        pytest.param({"id 1": StoredVector([1.0, float("nan")])}, "rank 1, .*values that are not finite", id="nan"),
+        pytest.param({"id 0": StoredVector(["x", "y"]), "id 1": GOOD}, "rank 0, .* matrix of numbers", id="words"),
+        pytest.param({"id 0": StoredVector([[1.0, 2.0]])}, "got an array of shape", id="matrix"),
+        pytest.param({"id 0": [1.0, 0.5]}, "the adapter of the store dict must return a mapping", id="records"),
+        pytest.param([GOOD], "the adapter of the store list must return a mapping", id="list"),
+    ],
+)
+def test_what_a_store_returns_is_checked_and_the_store_is_named(run, records, message):
+    with pytest.raises(EmbeddingError, match=message) as caught:
+        run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(None, None, Given(records))))
+    assert f"the store {type(records).__name__}" in str(caught.value)
+
+
+def test_a_stored_vector_of_another_text_is_not_used(run):
+    stored = {"id 0": StoredVector([1.0, 0.5], "text 0"), "id 1": StoredVector([1.0, 0.5], "the text before")}
+    embedder = WordEmbedder(dimension=2)
+    run(chunks_with_vectors([chunk(0), chunk(1)], VectorSources(embedder, None, Given(stored))))
+    assert embedder.embedded == ["text 1"]
+
+
+class Spoiled(WordEmbedder):
+    """Embeds texts as it should, then changes what it returns."""
+
+    spoil: Callable[[list[Any]], Any] | None = None
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        vectors = list(super().embed_documents(texts))
+        return vectors if self.spoil is None else self.spoil(vectors)
+
+
+def _fails(vectors: list[Any]) -> Any:
+    raise RuntimeError("out of memory")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        pytest.param(lambda vectors: vectors[:-1], "expected 2 vectors from the embedder words", id="fewer"),
+        pytest.param(lambda vectors: [*vectors, vectors[0]], "expected 2 vectors", id="more"),
+        pytest.param(lambda vectors: [vectors[0], vectors[1][:2]], "not a matrix of numbers", id="mixed"),
+        pytest.param(lambda vectors: [vectors[0], vectors[1] * 0], r"chunk \(rank 1, .* is all zeros", id="zeros"),
+        pytest.param(lambda vectors: [vectors[0], vectors[1] / 0], r"chunk \(rank 1, .* not finite", id="infinite"),
+        pytest.param(lambda vectors: None, "not a matrix|got an array of shape", id="none"),
+        pytest.param(
+            _fails, r"words failed on 2 texts \(the first: a chunk .rank 0.*: RuntimeError: out of", id="error"
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value)")
+def test_what_an_embedder_returns_is_checked_and_nothing_else_is_cached(run, spoil, message):
+    embedder, cache = Spoiled(name="words"), VectorCache()
+    sources = VectorSources(embedder, cache)
+    embedder.spoil = spoil
+    with pytest.raises(EmbeddingError, match=message):
+        run(chunks_with_vectors([chunk(0), chunk(1)], sources))
+    assert len(cache) == 0
+    embedder.spoil = None
+    assert all(one.vector is not None for one in run(chunks_with_vectors([chunk(0), chunk(1)], sources)))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 0.0])
+def test_a_bad_vector_of_a_question_is_returned_and_not_cached(run, bad):
+    class Bad(WordEmbedder):
+        def embed_questions(self, texts: Sequence[str]) -> Any:
+            return [[bad] * 3 for _ in texts]
+
+    cache = VectorCache()
+    (questions, texts) = run(embedded_together(Bad(), cache, ["a?", "a?"], ["b", "b", "c"]))
+    assert (len(questions), len(texts), len(cache)) == (2, 3, 0)
