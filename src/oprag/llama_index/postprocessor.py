@@ -101,7 +101,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
             EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
-        return run_sync(self._context(nodes, bundle, self._stitched_options))
+        return run_sync(self._context(nodes, bundle, self._context_options(stitch=True)))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -115,7 +115,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return await run_async(self._ordered(nodes, query_bundle))
 
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
-        context = yield from self._context(nodes, query, self._given_options, as_nodes=True)
+        context = yield from self._context(nodes, query, self._context_options(), as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
     def _context(
@@ -124,7 +124,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         chunks = by_rank(chunks_of(nodes), nodes)
         if options.k is not None:
             warn_about_few(chunks, options.k)
-        sources = self._sources(options) if self._needs_sources else None
+        sources = self._sources(options)
         context = yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes)
         cut = any(drop.reason in ("k", "max_candidates", "token_budget") for drop in context.dropped)
         if cut and _best_at_ends([chunk.score for chunk in chunks]):

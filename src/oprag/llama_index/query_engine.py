@@ -187,7 +187,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @property
     def _context_options_now(self) -> ContextOptions:
-        return self._stitched_options if self._ours is None else self._ours.context_options
+        return self._context_options(stitch=True) if self._ours is None else self._ours.context_options
 
     def _model(self) -> Any:
         ours = self._ours
@@ -378,7 +378,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             self.retriever if ours is None else ours.retriever,
             self.node_postprocessors,
             context_options,
-            self._sources(context_options) if (ours or self)._needs_sources else None,  # noqa: SLF001
+            self._sources(context_options),
             self.vector_cache if ours is None else common_cache(self, ours),
             self._model,
             options.prompts,

@@ -89,7 +89,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     @property
     def context_options(self) -> ContextOptions:
         """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
-        return self._stitched_options
+        return self._context_options(stitch=True)
 
     def get_context(self, query: str | QueryBundle) -> Context:
         """Retrieve the context for a question: passages, dropped chunks with reasons, token count and text.
@@ -116,7 +116,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return await run_async(self._nodes(query_bundle))
 
     def _nodes(self, query: QueryBundle) -> Steps[list[NodeWithScore]]:
-        context = yield from self._found(query, self._given_options, as_nodes=True)
+        context = yield from self._found(query, self._context_options(), as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
     def _found(
@@ -132,7 +132,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         if bundle.embedding is None and bundle.image_path is None:
             check_question(bundle.query_str)
         inner = self.retriever
-        if sources is None and self._needs_sources:
+        if sources is None:
             sources = self._sources(options)
         if sources is not None:
             bundle = yield from sources.with_vector(bundle)

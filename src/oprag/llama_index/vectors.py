@@ -12,7 +12,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
+from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
 from oprag._internal.sync_async import Step, Steps
 from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
@@ -73,11 +73,6 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         exclude=True,
         repr=False,
     )
-    # Built at construction and assignment instead of for each question.
-    _given_options: ContextOptions = PrivateAttr()
-    _stitched_options: ContextOptions = PrivateAttr()
-    _needs_sources: bool = PrivateAttr()
-    _find_positions: FindPositions = PrivateAttr()
 
     @field_validator("read_source", mode="before")
     @classmethod
@@ -107,7 +102,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return self
 
     def _check(self) -> None:
-        """Reject thresholds without a source of vectors, and `neighbors` without a reader; then build the options."""
+        """Reject thresholds without a source of vectors, and `neighbors` without a reader."""
         options = self._context_options()
         sources = self._sources(options)
         if sources is not None:
@@ -120,17 +115,6 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
                 "pass the filter of the search; if all nodes may be shown, set read_neighbors=index",
                 options.neighbors,
             )
-        self._needs_sources = sources is not None
-        known = self.index is not None or bool(searched_by(self._searched))
-        self._find_positions = partial(self._found_positions, known=known)
-        self._given_options = options
-        self._stitched_options = replace(options, stitch=True)
-
-    def _for_many_searches(self) -> Self:
-        copy = super()._for_many_searches()
-        # Rebuild `_find_positions`, which refers to the original object.
-        copy._check()  # noqa: SLF001
-        return copy
 
     def __setattr__(self, name: str, value: Any) -> None:
         # Pydantic keeps a value that a model validator rejects.
@@ -169,9 +153,10 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
-    def _found_positions(self, inputs: ContextInputs, options: ContextOptions, *, known: bool) -> Steps[ContextInputs]:
+    def _find_positions(self, inputs: ContextInputs, options: ContextOptions) -> Steps[ContextInputs]:
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
-        stores, docstores = self._stores() if known else [], list[BaseDocumentStore]()
+        known, docstores = self._searches(), list[BaseDocumentStore]()
+        stores = [adapter for one in known if (adapter := store_of(one)) is not None]
         searched = searched_store(stores, "check_positions(index)", "position_key" if known else "index")
         inputs = replace(inputs, store=searched, place_each=self._place_each)
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
@@ -215,10 +200,9 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         readable = self._readable()
         return readable is not None and _in_documents(readable.restrictions.get("documents"), stored)
 
-    def _stores(self) -> list[StoreAdapter]:
-        """The adapters of the searched stores; empty if they are unknown."""
-        searched = searched_by(self._searched) if self.index is None else [searched_in(self.index, self._searched)]
-        return [adapter for one in searched if (adapter := store_of(one)) is not None]
+    def _searches(self) -> list[Searched]:
+        """The searched components: those of the given index, else of the retriever; empty if unknown."""
+        return searched_by(self._searched) if self.index is None else [searched_in(self.index, self._searched)]
 
     def _docstores(self) -> list[BaseDocumentStore]:
         """The docstores of the searched nodes and their parents."""
@@ -237,10 +221,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         return None if configured is None or type(configured) is MockEmbedding else Settings.embed_model
 
     def _where(self) -> Searched | None:
-        """The searched components: those of the given index, else the first of the retriever; None if unknown."""
-        if self.index is not None:
-            return searched_in(self.index, self._searched)
-        return next(iter(searched_by(self._searched)), None)
+        """The first of the searched components; None if unknown."""
+        return next(iter(self._searches()), None)
 
 
 @dataclass(frozen=True)

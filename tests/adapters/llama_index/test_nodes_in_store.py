@@ -35,6 +35,7 @@ from pydantic import PrivateAttr, ValidationError
 
 from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index.neighbors import neighbor_reader
 from oprag.llama_index.nodes import chunk_of
 from oprag.positions.stamp import stamps
 from oprag.stores import StoreAdapter, StoredChunk
@@ -398,7 +399,7 @@ def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, t
     # What cannot be applied to nodes is refused.
     retriever._filters = where(MetadataFilter(key="tenant", value=1, operator=FilterOperator.GT))
     with pytest.raises(OptionError, match="the filter of the search cannot be applied to neighbors"):
-        ours._neighbor_reader(ours.context_options)(chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), 1)
+        neighbor_reader(index.docstore, retriever)(chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), 1)
 
 
 def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():
