@@ -174,9 +174,10 @@ class StoredSources:
         if source is None or not source.strip():
             return self._list_all(store)
         ordered = self._find(store, source).in_order()
-        head = self._size_of(ordered) + (f" ({ordered.doubt})" if ordered.doubt else "")
+        texts = [chunk.text for chunk in ordered.chunks]
+        head = self._size(ordered.label, texts) + (f" ({ordered.doubt})" if ordered.doubt else "")
         entries = outline_entries(ordered.chunks, ordered.source)
-        sums = list(accumulate((self._count(chunk.text) for chunk in ordered.chunks), initial=0))
+        sums = list(accumulate(map(self._count, texts), initial=0))
         levels = sorted({entry.level for entry in entries})
         for deepest in reversed(levels):
             lines = [_line(entry, levels.index(entry.level), sums) for entry in entries if entry.level <= deepest]
@@ -223,7 +224,7 @@ class StoredSources:
             sources = [self._find(store, source)]
         else:
             groups = self._groups(store)
-            sources = self._sources(store, groups, read=True)
+            sources = self._sources(store, groups)
             if sum(map(len, groups.values())) >= _MAX_CHUNKS:
                 unsearched = f"only the first {_MAX_CHUNKS:,} chunks of the store were searched: name a source"
         hits = total = 0
@@ -255,16 +256,17 @@ class StoredSources:
         groups = self._groups(store)
         total, unnamed = sum(map(len, groups.values())), len(groups.pop("", []))
         lines = [
-            f"- {self._size_of(ordered)}" for ordered in islice(self._sources(store, groups, read=False), MAX_LINES)
+            f"- {self._size(source_label(name), [row.text for row in rows])}"
+            for name, rows in islice(groups.items(), MAX_LINES)
         ]
         head = counted(len(groups), "source")
         head += f", and {counted(unnamed, 'chunk')} without a source" if unnamed else ""
         head += f", among the first {_MAX_CHUNKS:,} chunks" if total >= _MAX_CHUNKS else ""
         return self._cut([f"{head}:" if groups else f"{head}.", *lines], len(groups), "source")
 
-    def _size_of(self, ordered: _Ordered) -> str:
-        tokens = sum(self._count(chunk.text) for chunk in ordered.chunks)
-        return f"{ordered.label}: {counted(len(ordered.chunks), 'chunk')}, {counted(tokens, 'token')}"
+    def _size(self, label: str, texts: Sequence[str]) -> str:
+        tokens = sum(map(self._count, texts))
+        return f"{label}: {counted(len(texts), 'chunk')}, {counted(tokens, 'token')}"
 
     def _cut(self, lines: Sequence[str], total: int, noun: str) -> str:
         """As many of the lines after the first one as fit, and how many of the total number of them are left out."""
@@ -301,13 +303,11 @@ class StoredSources:
     def _once(self, rows: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
         return each_once(filter(self._passes, rows))
 
-    def _sources(
-        self, store: StoreAdapter, groups: Mapping[str, Sequence[StoredChunk]], *, read: bool
-    ) -> Iterator[_Ordered]:
-        """Yield the sources of the store; their texts are only read for an order, not for a size."""
+    def _sources(self, store: StoreAdapter, groups: Mapping[str, Sequence[StoredChunk]]) -> Iterator[_Ordered]:
+        """Yield the sources of the store; a chunk without a source is one."""
         for name, rows in groups.items():
             for group in [rows] if name else [[row] for row in rows]:
-                yield self._order(store, name, group, read=read)
+                yield self._order(store, name, group)
 
     def _find(self, store: StoreAdapter, source: str) -> _Ordered:
         """The chunks of a source in order, by its name or its label."""
@@ -354,13 +354,13 @@ class StoredSources:
         # Its name may be that of another source in another key, or a function may name it otherwise.
         return [row for row in self._once(rows) if source_of(self._as_chunk(row, 0), key) == source]
 
-    def _order(self, store: StoreAdapter, source: str, rows: Sequence[StoredChunk], *, read: bool = True) -> _Ordered:
+    def _order(self, store: StoreAdapter, source: str, rows: Sequence[StoredChunk]) -> _Ordered:
         """Put the chunks of a source in order, without copies, as in a source that was added to the store twice."""
         chunks = [changed(self._as_chunk(row, rank), source=source or None) for rank, row in enumerate(rows)]
         in_sequence = self._store_order and store.in_insertion_order
         listing = Listing(chunks, in_sequence, complete=True, store=store.name)
         order = order_of(listing, self._options.position_key)
-        texts = self._texts if read and len(chunks) > 1 and order.uncertain else None
+        texts = self._texts if len(chunks) > 1 and order.uncertain else None
         reading = texts.reading(self._filter) if texts else None
         if reading and (text := reading(chunks)):
             order = order_of(listing, self._options.position_key, text)

@@ -40,7 +40,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
             that of the wrapped retriever's index, else `Settings.embed_model` if you set it.
         vector_cache: Cache of computed vectors; 256 MiB in memory by default.
         read_neighbors: For `neighbors`: an index, a docstore, or a function that takes a node and a number and returns
-            the nodes around it; by default the docstore and the store of the index, if `retriever` is a
+            the nodes around it; by default the store of the index, if `retriever` is a
             `VectorIndexRetriever`. The filters of such a retriever are applied to nodes of an index or a docstore, but
             not to the results of a function.
         read_source: See `OrderPreservingPostprocessor`.

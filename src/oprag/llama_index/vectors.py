@@ -62,7 +62,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
     index: SkipValidation[Any] = Field(
         default=None,
         description="Index of the nodes: its vectors and embedding model are used for thresholds, its store for the "
-        "insertion order and, with its retriever, its store and docstore for neighbors.",
+        "insertion order and, with its retriever, for neighbors.",
         exclude=True,
         repr=False,
     )

@@ -338,3 +338,16 @@ def test_texts_are_read_from_the_documents_of_the_loader(name: str):
     checked = only(check_positions(store))
     assert (checked.problem, checked.kind) == ("", PositionKind.STAMPED)
     assert check_positions(store, read_source=documents).ok
+
+
+def test_the_line_reads_all_of_a_source_that_was_read_in_part():
+    chunks = windows("a.txt", 1)
+    store = store_of([*chunks * 3, *windows("b.txt", 2)])
+    read = 2 * len(chunks) + 9
+    sample = check_positions(store, max_chunks=read)
+    assert str(sample).startswith(f"InMemoryVectorStore: the first {read} chunks from 1 source")
+    with pytest.raises(OptionError, match=f"only the first {read} chunks were read"):
+        sample.ids("a.txt")
+    (line,) = (line.strip() for line in str(sample).splitlines() if "delete(" in line)
+    exec(line, {"store": store, "check_positions": check_positions})
+    assert {row["metadata"]["source"] for row in store.store.values()} == {"b.txt"}

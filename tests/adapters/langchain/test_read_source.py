@@ -14,7 +14,7 @@ from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import RecordingChatModel, store_of
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
 from tests.adapters.langchain.test_positions import prose
 
 QUESTION = "Where does the river end?"
@@ -196,3 +196,21 @@ def test_copies_and_pickles_read_for_themselves():
     assert in_order(pickle.loads(pickle.dumps(compressor)).compress_documents(split()[:9], QUESTION))
     retriever.read_source = None
     assert not in_order(told_of(lambda: retriever.invoke(QUESTION))[0])
+
+
+def test_warnings_about_sources_that_cannot_be_read_are_short():
+    def fails(name):
+        raise ConnectionError(f"no answer {'again ' * 100}")
+
+    def requires_a_filter(name, filter):
+        return ""
+
+    name = f"/data/{'folder/' * 500}manual.pdf"
+    chunks = [Document(text, metadata={"source": name}) for text in ("one", "two")]
+    _, told = told_of(lambda: over(chunks, read_source=fails).invoke(QUESTION))
+    assert told[0].startswith("…")
+    assert "/manual.pdf' cannot be read, so its chunks are not located in it: SourceReadError: read_source" in told[0]
+    retriever = OrderPreservingRetriever(retriever=giving(chunks), read_source=requires_a_filter)
+    _, more = told_of(lambda: retriever.invoke(QUESTION))
+    assert more[0].startswith("read_source is not used, because it requires the filter of the search")
+    assert max(map(len, [*told, *more])) <= 200

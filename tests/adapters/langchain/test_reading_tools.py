@@ -17,6 +17,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import Field
 
+import oprag.agents.reading as reading_module
 from oprag import DocumentIndex, split_tokens
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
@@ -515,3 +516,56 @@ def test_all_keys_that_name_a_source_are_read():
     assert message.text.endswith("(Chunks 1 to 5 of 5 of a.txt)")
     reading = results(state_after(store, ("read_around", {"number": 1, "before": 9, "after": 9})))[1]
     assert numbers_of(reading.artifact) == list(range(5))
+
+
+def test_around_with_a_budget_stays_whole_and_near():
+    chunks = parts(40)
+    state = state_after(store_of(chunks), ("read_around", {"number": 1, "before": 20, "after": 20}), budget=120)
+    (at,) = numbers_of(results(state)[0].artifact)
+    found = numbers_of(results(state)[1].artifact)
+    assert found == list(range(found[0], found[-1] + 1))
+    assert at in found
+    assert 3 < len(found) < 15
+    assert found[0] == 0 or found[-1] == 39 or abs((at - found[0]) - (found[-1] - at)) <= 1
+    assert "no room for" in results(state)[1].text
+
+
+def test_a_large_store_of_sources_that_several_keys_name(monkeypatch):
+    monkeypatch.setattr(reading_module, "_MAX_CHUNKS", 3)
+    tools = tools_of(store_of(mixed()))
+    message = called(tools, "read_range", source="a.txt", start=1, end=5)
+    assert message.text == (
+        "a.txt cannot be read: the store has more than 3 chunks, and this name is not the value of the same metadata "
+        "key in all of them; store it under one key, and set source_key"
+    )
+    assert "unknown source b.txt" in called(tools, "read_range", source="b.txt", start=1, end=5).text
+    hits = called(tools, "grep", pattern="part", ignore_case=True).text
+    assert hits.endswith("only the first 3 chunks of the store were searched: name a source)")
+
+
+def test_of_equal_passages_the_one_that_was_found():
+    chunks = stamp_positions([Document("* * *" if n % 3 else f"Part {n} of book.") for n in range(9)], source="book")
+    store = store_of(chunks)
+    state = state_after(store, ("read_around", {"number": 2, "before": 1, "after": 1}), k=9)
+    found = results(state)[0].artifact[1]
+    assert found.page_content == "* * *"
+    ids = [document.id for document in results(state)[1].artifact]
+    assert ids == [row["id"] for row in store.store.values()][:3]
+
+
+def test_the_list_of_sources_is_bounded():
+    store = store_of([chunk for number in range(300) for chunk in parts(1, f"file {number}.txt")])
+    text = called(tools_of(store), "outline").text
+    lines = text.splitlines()
+    assert lines[0] == "300 sources:"
+    assert lines[1:4] == [f"- file {number}.txt: 1 chunk, 6 tokens" for number in range(3)]
+    assert lines[-1] == "(240 more sources)"
+
+
+def test_two_names_that_look_alike_are_not_guessed():
+    store = store_of([*parts(2, "a [1].txt"), *parts(2, "a [ 1 ].txt")])
+    tools = tools_of(store)
+    assert called(tools, "read_range", source="a [ 1 ].txt", start=1, end=2).status == "success"
+    alike = store_of([*parts(2, "a\x00.txt"), *parts(2, "a\x01.txt")])
+    refused = called(tools_of(alike), "read_range", source="a?.txt", start=1, end=2)
+    assert refused.text == "2 sources are shown as a?.txt; read around one of their passages"

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from oprag import DocumentIndex, VectorCache
 from oprag.context import Context
-from oprag.errors import CacheWarning, ChunkError, OptionError, SourceReadError
+from oprag.errors import CacheWarning, ChunkError, OptionError, PositionWarning, SourceReadError
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -448,3 +448,24 @@ def test_redundancy_over_a_store_without_embeddings(store, embeddings):
     assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
     with pytest.raises(ValidationError, match="thresholds require vectors"):
         OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_a_chunk_whose_text_was_changed_keeps_its_place(with_ids):
+    whole = [
+        Document(f"Text {n}. And more.", id=f"id {n}" if with_ids else None, metadata={"source": "s", "chunk_index": n})
+        for n in range(9)
+    ]
+    shortened = [whole[n].model_copy(update={"page_content": f"Text {n}."}) for n in (7, 2)]
+
+    def read(document: Document, number: int) -> list[Document]:
+        place = document.metadata["chunk_index"]
+        return whole[max(0, place - number) : place + number + 1]
+
+    retriever = OrderPreservingRetriever(retriever=giving(shortened), neighbors=1, read_neighbors=read)
+    if with_ids:
+        found = [document.metadata["chunk_index"] for document in retriever.invoke(QUESTION)]
+        assert found == [1, 2, 3, 6, 7, 8]
+        return
+    with pytest.warns(PositionWarning, match="the neighbors of retrieved chunks contradict their positions"):
+        assert retriever.invoke(QUESTION) == shortened[::-1]
