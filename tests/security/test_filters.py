@@ -88,27 +88,29 @@ async def seen(retriever: Any, **options: Any) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "only",
-    [
-        filters(PUBLIC),
-        filters(MetadataFilter(key="acl", value=["public"], operator=FilterOperator.IN)),
-        filters(filters(PUBLIC), filters(PUBLIC, condition=FilterCondition.OR)),
-        filters(MetadataFilter(key="acl", value="confidential", operator=FilterOperator.NE)),
-        filters(MetadataFilter(key="acl", value="confidential"), condition=FilterCondition.NOT),
-        filters(MetadataFilter(key="acl", value="public", operator=FilterOperator.TEXT_MATCH)),
-    ],
-)
-async def test_neighbours_pass_the_filter(index: Any, only):
-    # Node by node, since the store in memory knows no nested filters.
-    for number in (0, 1, 3):
+ONLY = [
+    filters(PUBLIC),
+    filters(MetadataFilter(key="acl", value=["public"], operator=FilterOperator.IN)),
+    filters(MetadataFilter(key="acl", value="confidential", operator=FilterOperator.NE)),
+    filters(MetadataFilter(key="acl", value="confidential"), condition=FilterCondition.NOT),
+    filters(MetadataFilter(key="acl", value="public", operator=FilterOperator.TEXT_MATCH)),
+]
+
+
+@pytest.mark.parametrize("only", ONLY)
+async def test_neighbours_are_among_what_the_search_can_find(index: Any, only):
+    able = numbers(index.as_retriever(similarity_top_k=5, filters=only).retrieve(QUESTION))
+    assert 2 not in able
+    for options in ({}, {"index": index}, {"read_neighbors": index}):
+        assert await seen(index.as_retriever(similarity_top_k=1, filters=only), neighbors=4, **options) <= able
+
+
+@pytest.mark.parametrize("only", ONLY)
+async def test_neighbours_in_a_docstore_pass_the_filter(index: Any, only):
+    for number, run in ((0, {0, 1}), (1, {0, 1}), (3, {3})):
         retriever = index.as_retriever(similarity_top_k=5, filters=only)
         retriever._vector_store = FindingOne(nodes()[number])
-        assert await seen(retriever, neighbors=4) <= {0, 1, 3}
-    retriever._vector_store = FindingOne(nodes()[0])
-    assert await seen(retriever, neighbors=4) == {0, 1}
-    assert await seen(retriever, neighbors=4, read_neighbors=index.docstore) == {0, 1}
-    assert await seen(retriever, neighbors=4, index=index) == {0, 1}
+        assert await seen(retriever, neighbors=4, read_neighbors=index.docstore) == run
 
 
 class FindingOne:
@@ -173,13 +175,15 @@ def test_where_the_filter_cannot_be_seen_neighbours_are_refused(index):
         OrderPreservingPostprocessor(index=index, neighbors=1)
 
 
-def test_an_unknown_condition_is_refused(index):
-    only = filters(MetadataFilter(key="acl", value="public"))
-    only.filters[0].operator = "~"  # type: ignore[union-attr]
-    retriever = index.as_retriever(filters=only)
-    retriever._vector_store = FindingOne(nodes()[1])
-    with pytest.raises(OptionError, match=r"unknown '~'.*set read_neighbors="):
-        OrderPreservingNodeRetriever(retriever=retriever, neighbors=1).retrieve(QUESTION)
+def test_a_filter_that_cannot_be_applied_to_a_docstore_is_refused(index):
+    unknown = filters(MetadataFilter(key="acl", value="public"))
+    unknown.filters[0].operator = "~"  # type: ignore[union-attr]
+    for only in (unknown, filters(filters(PUBLIC), filters(PUBLIC, condition=FilterCondition.OR))):
+        retriever = index.as_retriever(filters=only)
+        retriever._vector_store = FindingOne(nodes()[1])
+        ours = OrderPreservingNodeRetriever(retriever=retriever, neighbors=1, read_neighbors=index.docstore)
+        with pytest.raises(OptionError, match=r"cannot be applied to neighbors.*set read_neighbors="):
+            ours.retrieve(QUESTION)
 
 
 # Neighbours of LangChain documents.
