@@ -7,14 +7,13 @@ from typing import Any
 
 from oprag import Context, build_context
 from oprag._internal.sync_async import Limit, Step, Steps, run_sync
-from oprag.adapters.backend import Backend, Vectors
 from oprag.compare.data.data_set import Question
 from oprag.compare.experiment_methods import CONTROLS
 from oprag.compare.grid import Cell
 from oprag.index.document_index import DocumentIndex
-from oprag.methods.answer import Answer
-from oprag.methods.model_calls import Completion, Prompt
-from oprag.methods.run import drive
+from oprag.methods.answer import Answer, Completion
+from oprag.methods.prompts import Prompt
+from oprag.methods.run import Backend, Vectors, drive
 from oprag.methods.task import Task
 
 __all__ = ["answer_alone"]

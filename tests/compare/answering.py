@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.answer import Completion, Usage
 
 _LOCK = threading.Lock()
 LEAKED = "sk-proj-" + "0123456789abcdefXYZ" * 2

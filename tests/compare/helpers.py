@@ -17,7 +17,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.experiment import Experiment
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.methods.model_calls import Completion
+from oprag.methods.answer import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting
 

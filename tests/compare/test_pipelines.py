@@ -20,7 +20,7 @@ from oprag import Chunk
 from oprag.compare import Experiment, Limits, Pipeline, Results, compare, make_plan, write_report
 from oprag.errors import ExperimentError
 from oprag.llama_index import LocalEmbedding
-from oprag.methods.model_calls import Message, Prompt
+from oprag.methods.prompts import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
 
 DATA = keepers()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.run import run
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows
 from tests.compare.providers.hosted import Hosted
 

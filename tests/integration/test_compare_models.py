@@ -8,7 +8,8 @@ import pytest
 
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import OptionError
-from oprag.methods.model_calls import Message, Prompt, Usage
+from oprag.methods.answer import Usage
+from oprag.methods.prompts import Message, Prompt
 from tests.compare.providers.chat_server import BROKEN, Fault, serve
 from tests.helpers import run_python
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from oprag._internal.masking import describe
 from oprag.agents.numbered_text import Part, head_of
 from oprag.errors import OptionError
-from oprag.methods.model_calls import part
+from oprag.methods.replies import part
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.pipeline.markers import without_markers

@@ -25,7 +25,7 @@ from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.methods.model_calls import Usage
+from oprag.methods.answer import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
 

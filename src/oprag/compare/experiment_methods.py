@@ -14,11 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag.errors import ExperimentError, ModelError
-from oprag.methods.answer import Answer, Result
-from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.model_calls import Completion, Message, Prompt, Usage
-from oprag.methods.prompts import TextTemplate
+from oprag.methods.answer import Answer, Completion, Result, Usage
+from oprag.methods.prompts import Message, Prompt, TextTemplate
 from oprag.methods.registry import MethodFunction
+from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
 
 __all__ = [

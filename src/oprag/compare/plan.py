@@ -30,8 +30,9 @@ from oprag.compare.running.prepared import PreparedExperiment, Scorable
 from oprag.compare.running.retrieval import Retrieval, search_of
 from oprag.compare.running.run import RunState
 from oprag.embedding.vector_cache import Kind, text_keys
-from oprag.methods.effects import Embed, ReadSources, Retrieve
-from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import Prompt
+from oprag.methods.run import Embed, ReadSources, Retrieve
 
 __all__ = ["MemoryCache", "Plan", "make_plan"]
 

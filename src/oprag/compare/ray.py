@@ -20,7 +20,8 @@ from oprag.compare.providers.model import Model
 from oprag.compare.running.calls import ask
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
-from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.answer import Completion
+from oprag.methods.prompts import Prompt
 
 __all__ = ["check_address", "on_ray"]
 

@@ -10,13 +10,14 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.utils import AddableDict
 
 from oprag._internal.sync_async import Step, Steps, run_sync
-from oprag.adapters.backend import Backend, Collected, completed
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.langchain.embedder import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.answer import Completion
+from oprag.methods.prompts import Prompt
+from oprag.methods.run import Backend, Collected, completed
 from oprag.options import ContextOptions
 
 __all__ = ["LangChainBackend", "complete"]
@@ -55,18 +56,14 @@ class LangChainBackend(Backend):
         """Call the model."""
         return _called(self.llm, prompt, self.config)
 
-    def opened(self, prompt: Prompt) -> Step:
-        """Open a stream of the model's reply."""
+    def opened(self, prompt: Prompt) -> tuple[Step, Collected]:
+        """Open a stream of the model's reply, and what collects it."""
         given, config = prompt_value(prompt), self.config | {"run_name": prompt.step}
 
         async def opened() -> Any:
             return self.llm.astream(given, config)
 
-        return Step(lambda: self.llm.stream(given, config), opened)
-
-    def collected(self) -> Collected:
-        """What collects a streamed reply."""
-        return _CollectedChunks()
+        return Step(lambda: self.llm.stream(given, config), opened), _CollectedChunks()
 
     def embedding(self) -> tuple[Any, VectorCache | None]:
         """The embedder, and the cache of its vectors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
@@ -16,7 +16,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag._internal.masking import listed
-from oprag._internal.sync_async import Emit, Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import (
     METHOD_OPTIONS,
     OPTIONS,
@@ -30,7 +30,7 @@ from oprag.adapters.name_hints import LANGCHAIN_CHAIN
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
-from oprag.langchain.chain_output import ChainOutput, emitting
+from oprag.langchain.chain_output import ChainOutput
 from oprag.langchain.classic import classic_fields
 from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
@@ -501,33 +501,50 @@ class OrderPreservingChain(
         self, given: Any, config: RunnableConfig | None, kept: list[Answer] | None = None
     ) -> Iterator[dict[str, Any]]:
         def work(_: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
-            return iterate_sync(self._answered(given, config, kept, streaming=True))
+            output, steps = self._begun(given, config, kept, streaming=True)
+            yield output.inputs()
+            with closing(iterate_sync(steps)) as all_shown:  # type: ignore[type-var]
+                for shown in all_shown:
+                    if (piece := output.piece(shown)) is not None:
+                        yield piece
 
         return self._transform_stream_with_config(iter([given]), _with_signature(work), config)
 
     async def _astreamed(
         self, given: Any, config: RunnableConfig | None, kept: list[Answer] | None = None
     ) -> AsyncGenerator[dict[str, Any], None]:
-        def work(_: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
-            return iterate_async(self._answered(given, config, kept, streaming=True))
+        async def work(_: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
+            output, steps = self._begun(given, config, kept, streaming=True)
+            yield output.inputs()
+            async with aclosing(iterate_async(steps)) as all_shown:  # type: ignore[type-var]
+                async for shown in all_shown:
+                    if (piece := output.piece(shown)) is not None:
+                        yield piece
 
         # Close it together with the caller's iteration, so that the model's stream ends immediately.
         async with aclosing(self._atransform_stream_with_config(_once(given), _with_signature(work), config)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
 
-    def _answered(
-        self, given: Any, config: RunnableConfig, kept: list[Answer] | None = None, *, streaming: bool = False
-    ) -> Steps[dict[str, Any]]:
-        """Answer a question, emit the output in pieces, and return the whole output."""
+    def _answered(self, given: Any, config: RunnableConfig, kept: list[Answer] | None = None) -> Steps[dict[str, Any]]:
+        """Answer a question, and return the whole output."""
+        output, steps = self._begun(given, config, kept)
+        return output.whole((yield from steps))
+
+    def _begun(
+        self, given: Any, config: RunnableConfig, kept: list[Answer] | None, *, streaming: bool = False
+    ) -> tuple[ChainOutput, Steps[Answer]]:
+        """What makes the output for an input, and the steps that answer it."""
         inputs = self._checked_inputs(given)
-        output = ChainOutput(inputs, self._retriever, self.output_key, self.documents_key, *self._cited_keys)
-        yield Emit(output.inputs())
-        task, backend, limit = self._question(inputs, config, self._options)
-        answer = yield from emitting(output.piece, drive(task, backend, limit, streaming=streaming))
-        if kept is not None:
-            kept.append(answer)
-        return output.whole(answer)
+        output = ChainOutput(
+            inputs,
+            self._retriever,
+            self.output_key,
+            self.documents_key,
+            *self._cited_keys,
+            [] if kept is None else kept,
+        )
+        return output, drive(*self._question(inputs, config, self._options), streaming=streaming)
 
     def _compared(
         self, given: Any, config: RunnableConfig, *, options: list[MethodOptions], kept: list[Answer]

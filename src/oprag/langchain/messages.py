@@ -15,8 +15,9 @@ from pydantic import BaseModel
 
 from oprag._internal.masking import describe
 from oprag.errors import PromptError, QueryError
-from oprag.methods.model_calls import Completion, Message, Prompt, Role, Usage, as_text, reported_usage
-from oprag.methods.prompts import ALIASES, HELPERS, missing_fields
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import ALIASES, HELPERS, Message, Prompt, Role, as_text, missing_fields
+from oprag.methods.replies import reported_usage
 from oprag.methods.window import Window
 
 __all__ = [

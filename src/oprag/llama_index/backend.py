@@ -13,15 +13,16 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from oprag._internal.sync_async import Step, Steps, run_sync
-from oprag.adapters.backend import Backend, Collected, completed
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.vectors import FindPositions, NodeSources, context_of
-from oprag.methods.model_calls import Completion, Prompt, part
-from oprag.methods.prompts import OUR_PROMPTS, Prompts
+from oprag.methods.answer import Completion
+from oprag.methods.prompts import OUR_PROMPTS, Prompt, Prompts
+from oprag.methods.replies import part
+from oprag.methods.run import Backend, Collected, completed
 from oprag.options import ContextOptions
 from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
@@ -74,21 +75,19 @@ class LlamaIndexBackend(Backend):
         """Call the model."""
         return _called(self.llm, prompt, self.prompts)
 
-    def opened(self, prompt: Prompt) -> Step | None:
+    def opened(self, prompt: Prompt) -> tuple[Step, Collected] | None:
         """Open a stream of the model's reply; None for structured output, which cannot be parsed in pieces."""
         llm = self.llm
         if isinstance(llm, StructuredLLM) or llm.output_parser is not None:
             return None
         given = sent(llm, prompt, getattr(self.prompts, prompt.step, None))
         if isinstance(given, str):
-            return Step(
+            step = Step(
                 lambda: llm.stream_complete(given, formatted=True), lambda: llm.astream_complete(given, formatted=True)
             )
-        return Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
-
-    def collected(self) -> Collected:
-        """What collects a streamed reply."""
-        return _CollectedResponses()
+        else:
+            step = Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
+        return step, _CollectedResponses()
 
     def embedding(self) -> tuple[Any, VectorCache | None]:
         """The embedder, and the cache of its vectors."""

@@ -40,14 +40,12 @@ from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
-from oprag.methods.answer import Answer
-from oprag.methods.effects import Retrieve
+from oprag.methods.answer import Answer, Completion
 from oprag.methods.method_answers import MethodAnswers, check_methods
-from oprag.methods.model_calls import Completion, Prompt
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import STEPS, as_prompts
+from oprag.methods.prompts import STEPS, Prompt, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import answering, drive, prepare
+from oprag.methods.run import Retrieve, answering, drive, prepare
 from oprag.methods.task import Task
 from oprag.options import NO_LIMITS, ContextOptions, check_bool
 

@@ -6,22 +6,25 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import masked_error, shown
 from oprag._internal.text_table import escaped, one_line, printable, shortened, table
 from oprag.chunk import counted, quoted
 from oprag.context import Context
 from oprag.methods.citations import Citation, cited_in
-from oprag.methods.model_calls import Call, Usage
+from oprag.methods.prompts import Prompt
 from oprag.pipeline.context_report import passage_to_dict
 from oprag.pipeline.stitch import Passage
 
 __all__ = [
     "Answer",
+    "Call",
+    "Completion",
     "PassageAnswer",
     "Result",
     "Route",
+    "Usage",
     "nothing_found",
 ]
 
@@ -33,6 +36,98 @@ _NAME_WIDTH = 80  # characters of a source name, page label or generated questio
 _MAX_LINE_LENGTH = 4_000  # characters of a question or note
 
 Route = Literal["rag", "long_context"]
+
+
+class Usage(NamedTuple):
+    """Token usage of one or more calls.
+
+    Attributes:
+        input_tokens: Tokens of the prompts.
+        output_tokens: Tokens of the replies.
+        cached_tokens: The part of `input_tokens` that was read from the provider's prompt cache.
+        estimated: Whether any tokens were counted by oprag, because the model did not report them.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    estimated: bool = False
+
+    def plus(self, other: Usage) -> Usage:
+        """Add another usage.
+
+        Args:
+            other: The other usage.
+        """
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model's reply to one prompt.
+
+    Attributes:
+        text: The reply; JSON for models that return objects; empty if the call failed.
+        parsed: The object, for models that return objects (structured output).
+        error: The exception of a failed call, or None.
+        usage: Token usage as reported by the model, or None.
+        seconds: Duration of the call in seconds.
+        finish_reason: The provider's finish reason, such as "stop" or "length".
+        streamed: Whether part of it was already streamed to the user.
+    """
+
+    text: str = ""
+    parsed: Any = field(default=None, compare=False)
+    error: Exception | None = None
+    usage: Usage | None = None
+    seconds: float = field(default=0.0, compare=False)
+    finish_reason: str | None = None
+    streamed: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """The record of a model call in an answer.
+
+    Attributes:
+        prompt: The prompt.
+        completion: The reply.
+        usage: Token usage as reported by the model, else an estimate (`estimated`).
+    """
+
+    prompt: Prompt
+    completion: Completion
+    usage: Usage
+
+    @property
+    def step(self) -> str:
+        """The step of the method that made the call."""
+        return self.prompt.step
+
+    def __repr__(self) -> str:
+        tokens = f"{self.usage.input_tokens:,} tokens in, {self.usage.output_tokens:,} out"
+        failed = "" if self.error is None else f", {type(self.error).__name__}"
+        return f"Call({self.step!r}, {tokens}, {self.seconds:.2f} s, {quoted(self.reply)}{failed})"
+
+    @property
+    def reply(self) -> str:
+        """The text of the reply."""
+        return self.completion.text
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the call in seconds."""
+        return self.completion.seconds
+
+    @property
+    def error(self) -> Exception | None:
+        """The exception of a failed call, or None."""
+        return self.completion.error
 
 
 @dataclass(frozen=True)
@@ -123,7 +218,7 @@ class Answer:
             confidence, in `map_rerank`; the answer to each generated question in `step_down` and `reciprocal`.
         passages: The passages that the model read, in the order of their numbers with `cite=True`.
         notes: Notes for the user, such as that a source was truncated or a call was skipped.
-        seconds: Duration in seconds, including retrieval.
+        seconds: Duration in seconds, including retrieval and, in a stream, the caller's time between pieces.
         cited: Whether the passages were numbered, so that markers in the text cite them.
     """
 

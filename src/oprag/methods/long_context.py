@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oprag.methods.answer import Result, nothing_found
-from oprag.methods.effects import Body, Generate, Retrieve
+from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
 from oprag.methods.whole_sources import whole_sources
 

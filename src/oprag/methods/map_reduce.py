@@ -6,9 +6,8 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from oprag.methods.answer import Result, nothing_found
-from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.passages import combined, packed, split_passages
-from oprag.methods.task import Task
+from oprag.methods.run import Body, Generate, Retrieve
+from oprag.methods.task import Task, combined, packed, split_passages
 
 __all__ = ["map_reduce"]
 

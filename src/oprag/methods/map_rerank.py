@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from oprag.embedding.cosine import cosine
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
-from oprag.methods.effects import Body, Embed, Generate, Retrieve
-from oprag.methods.passages import split_passages
 from oprag.methods.replies import rated_answer, reply_text
-from oprag.methods.task import Task
+from oprag.methods.run import Body, Embed, Generate, Retrieve
+from oprag.methods.task import Task, split_passages
 
 __all__ = ["map_rerank"]
 

@@ -1,4 +1,4 @@
-"""Prompt templates with named fields, and the prompts of all steps of the methods.
+"""Prompts: messages, templates with named fields, and the templates of all steps of the methods.
 
 Values are inserted literally: braces in a value are not fields.
 """
@@ -7,25 +7,78 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from string import Formatter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from oprag._internal.masking import describe
 from oprag.errors import OptionError, PromptError
-from oprag.methods.model_calls import Message, as_text
 
 __all__ = [
     "ALIASES",
     "HELPERS",
     "OUR_PROMPTS",
     "STEPS",
+    "Message",
+    "Prompt",
     "Prompts",
+    "Role",
     "Template",
     "TextTemplate",
     "as_prompts",
+    "as_text",
     "missing_fields",
     "text_of",
 ]
+
+Role = Literal["system", "user", "assistant"]
+
+_ROLE_NAMES = {"system": "System", "user": "Human", "assistant": "Assistant"}
+
+
+class Message(NamedTuple):
+    """A message of a prompt or a conversation.
+
+    Attributes:
+        role: "system", "user" or "assistant".
+        content: The text.
+    """
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The input of one model call.
+
+    Attributes:
+        messages: The messages, for a chat model.
+        step: The step of the method, such as "map" or "reduce"; also the name of the call in traces.
+    """
+
+    messages: tuple[Message, ...]
+    step: str
+
+    def __repr__(self) -> str:
+        return f"Prompt({self.step!r}, {len(self.messages)} messages, {self.length:,} characters)"
+
+    @property
+    def text(self) -> str:
+        """The messages as one text, for a completion model; with roles only if there are assistant messages."""
+        if any(message.role == "assistant" for message in self.messages):
+            return as_text(self.messages)
+        return "\n\n".join([message.content for message in self.messages])
+
+    @cached_property
+    def length(self) -> int:
+        """Number of characters of all messages."""
+        return sum([len(message.content) for message in self.messages])
+
+
+def as_text(messages: tuple[Message, ...]) -> str:
+    """A conversation as text: each message on its own line, with its role."""
+    return "\n".join(f"{_ROLE_NAMES[message.role]}: {message.content}" for message in messages)
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from oprag.embedding.cosine import cosine
 from oprag.methods.answer import Result
-from oprag.methods.effects import Body, Embed, Generate
+from oprag.methods.run import Body, Embed, Generate
 from oprag.methods.task import Task
 from oprag.methods.variants import aggregation, answered_variants, no_answer
 

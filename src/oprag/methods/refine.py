@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from oprag.errors import BudgetError
-from oprag.methods.answer import Result, nothing_found
-from oprag.methods.effects import Body, Generate, Retrieve
-from oprag.methods.model_calls import Completion, Prompt
-from oprag.methods.passages import Part, parts, smaller, split_passages
-from oprag.methods.task import Task
+from oprag.methods.answer import Completion, Result, nothing_found
+from oprag.methods.prompts import Prompt
+from oprag.methods.run import Body, Generate, Retrieve
+from oprag.methods.task import Part, Task, parts, smaller, split_passages
 from oprag.pipeline.stitch import Passage
 
 __all__ = ["refine"]
@@ -68,6 +65,6 @@ def _fitting(
         limit = task.options.passage_tokens // 2
         if limit < smallest:
             return None
-        task = replace(task, options=replace(task.options, passage_tokens=limit))
+        task = task.with_passage_tokens(limit)
         passages = [passage for part in unread for passage in part.passages]
         unread = parts(task, smaller(passages, limit, task.context_options.count_tokens), first)

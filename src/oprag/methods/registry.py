@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
 from oprag._internal.masking import describe
 from oprag.errors import OptionError
-from oprag.methods.effects import Body
+from oprag.methods.answer import Result
 from oprag.methods.options import MethodOptions
 from oprag.methods.task import Task
 
@@ -23,7 +23,7 @@ __all__ = [
     "register_method",
 ]
 
-MethodFunction = Callable[[Task], Body]
+MethodFunction = Callable[[Task], Generator[Any, Any, Result]]
 Need = Literal["embeddings", "read_source", "text"]
 
 
@@ -64,7 +64,7 @@ def register_method(name: str, method: MethodFunction, *, needs: Collection[Need
 
     Args:
         name: Name of the method.
-        method: A generator function that takes a `Task`, yields effects and returns a `Result`.
+        method: A generator function that takes a `Task`, yields requests and returns a `Result`.
         needs: Its requirements: "embeddings" if it yields `Embed`, "read_source" if it yields `ReadSources`, "text" if
             it parses replies. Checked when a chain or an engine is created.
         nests: Whether it runs `inner_method`.

@@ -1,40 +1,331 @@
-"""Run methods with the backend of a framework: follow-up questions, records of calls, failures and notes."""
+"""Run methods: the requests of a method, and the driver that performs them with the components of a framework.
+
+A method is a generator that yields requests and receives their results. The same generator therefore works for sync and
+async code, every framework, single questions and batches, and live and cached replies.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from oprag._internal.masking import describe, error_text, masked_error
-from oprag._internal.sync_async import Emit, Limit, Parallel, Steps
+from oprag._internal.files.source_reader import SourceReader, read_with
+from oprag._internal.masking import describe, masked_error
+from oprag._internal.sync_async import Emit, Limit, Parallel, Step, Steps
 from oprag._internal.warn import warn
-from oprag.adapters.backend import Backend, Pieces, Vectors
 from oprag.context import Context
-from oprag.errors import EmbeddingError, ModelError, ModelWarning, OpragError
-from oprag.methods.answer import Answer, Result
-from oprag.methods.effects import Body, Effect, Embed, Generate, ReadSources, Request, Retrieve, Together
-from oprag.methods.model_calls import Call, Completion, Prompt, Usage
+from oprag.embedding.vector_cache import VectorCache
+from oprag.errors import EmbeddingError, ModelError, ModelWarning
+from oprag.methods.answer import Answer, Call, Completion, Result, Usage
+from oprag.methods.prompts import Prompt
 from oprag.methods.registry import MethodFunction, find_method
 from oprag.methods.replies import reply_text
 from oprag.methods.task import Task
-from oprag.methods.window import Window, cut_note, overflow_in
+from oprag.methods.too_long import fitting_option
+from oprag.methods.window import Room, cut_note, within
 
 __all__ = [
     "CUT_SHORT",
     "EMPTY",
     "Answering",
+    "Backend",
+    "Body",
+    "Collected",
+    "Embed",
+    "Generate",
+    "ReadSources",
+    "Request",
+    "Retrieve",
     "Shown",
+    "Together",
+    "Vectors",
     "answering",
+    "completed",
     "drive",
     "flattened",
     "prepare",
 ]
 
 T = TypeVar("T")
+
+CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
+EMPTY = "the model's reply was empty"
+"""Notes of answers; `oprag.compare` counts stored answers by their text."""
+
+_CUT_SHORT = {"length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
+"""Finish reasons of truncated replies: "model_length" is Mistral's, the last is Anthropic's for a full context."""
+
+_END = object()
+
+
+# The requests of a method.
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Retrieve the context of each question; the result is a tuple of `Context`.
+
+    Attributes:
+        questions: The questions.
+        rooms: The tokens left for each context in the prompt that it is for, from `Task.room`, or None; contexts are
+            shortened to them. Empty if no context is read in one prompt.
+
+    Raises:
+        TypeError: The questions are not a tuple of strings.
+    """
+
+    questions: tuple[str, ...]
+    rooms: tuple[Room | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("questions", self.questions, str)
+        if not any(self.rooms):
+            object.__setattr__(self, "rooms", ())
+
+    def fitted(self, contexts: Iterable[Context]) -> tuple[Context, ...]:
+        """Shorten contexts to their rooms.
+
+        Args:
+            contexts: One context per question.
+
+        Raises:
+            BudgetError: No chunk of a context fits.
+        """
+        if not self.rooms:
+            return tuple(contexts)
+        return tuple(
+            context if room is None else within(context, room)
+            for context, room in zip(contexts, self.rooms, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Call the model with all prompts concurrently; the result is a tuple of `Completion`.
+
+    A failed call has an `error` and an empty text; with `on_error="raise"`, the error is raised to the user and never
+    reaches the method.
+
+    Attributes:
+        prompts: The prompts.
+        final: Whether the reply is the answer, so that its tokens may be streamed to the user.
+        hold: With `final`: whether a reply that starts with a given text may turn out not to be the answer; streaming
+            starts when this returns False.
+
+    Raises:
+        TypeError: The prompts are not a tuple of `Prompt` objects, as returned by `Task.prompt`.
+    """
+
+    prompts: tuple[Prompt, ...]
+    final: bool = False
+    hold: Callable[[str], bool] | None = None
+
+    def __post_init__(self) -> None:
+        _check("prompts", self.prompts, Prompt)
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Embed questions and texts; the result is the vectors of the questions and the vectors of the texts.
+
+    Attributes:
+        questions: Texts to embed as questions.
+        texts: Texts to embed as documents.
+
+    Raises:
+        TypeError: The questions or texts are not a tuple of strings.
+    """
+
+    questions: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check("questions", self.questions, str)
+        _check("texts", self.texts, str)
+
+
+@dataclass(frozen=True)
+class ReadSources:
+    """Read the full text of sources; the result is a tuple of strings.
+
+    Attributes:
+        sources: The names of retrieved sources.
+
+    Raises:
+        TypeError: The names are not a tuple of strings.
+    """
+
+    sources: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check("sources", self.sources, str)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Run other bodies concurrently; the result is a tuple of their results.
+
+    Attributes:
+        bodies: The bodies, not yet started.
+    """
+
+    bodies: tuple[Body, ...]
+
+
+Request = Retrieve | Generate | Embed | ReadSources
+"""A request that a driver performs."""
+
+Body = Generator[Request | Together, Any, Result]
+"""A running method: the generator for one question."""
+
+
+def _check(name: str, values: Any, kind: type) -> None:
+    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
+        raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")
+
+
+# What a framework provides.
+
+Vectors = tuple[Sequence[Any], Sequence[Any]]
+"""One vector per question, and one per text."""
+
+
+@dataclass(kw_only=True)
+class Backend(ABC):
+    """The components of a framework that answer one question: a retriever, a model, embeddings and source texts.
+
+    Errors of the model are not raised but returned in the `Completion`; all other errors are raised.
+
+    Attributes:
+        reader: Reads the full text of sources, if available.
+        found: Cache of contexts by question.
+        known: Replies by prompt, which are reused instead of calling the model.
+    """
+
+    reader: SourceReader | None = None
+    found: dict[str, Context] = field(default_factory=dict)
+    known: dict[Prompt, Completion] = field(default_factory=dict)
+
+    @abstractmethod
+    def find(self, question: str) -> Steps[Context]:
+        """Search for a question, and build its context."""
+
+    @abstractmethod
+    def call(self, prompt: Prompt) -> Steps[Completion]:
+        """Call the model; may raise any error."""
+
+    @abstractmethod
+    def embedding(self) -> tuple[Any, VectorCache | None]:
+        """The `oprag.Embedder`, and the cache of its vectors."""
+
+    def opened(self, prompt: Prompt) -> tuple[Step, Collected] | None:  # noqa: ARG002
+        """Open a stream of the model's reply, and what collects it; None (the default) if it is not streamed."""
+        return None
+
+    def retrieve(self, question: str) -> Steps[Context]:
+        """Retrieve the context of a question, once."""
+        if question not in self.found:
+            self.found[question] = yield from self.find(question)
+        return self.found[question]
+
+    def complete(self, prompt: Prompt) -> Steps[Completion]:
+        """Call the model, and return its reply or its error."""
+        if self.known and prompt in self.known:
+            return self.known[prompt]
+        return (yield from completed(lambda: self.call(prompt)))
+
+    def stream(self, prompt: Prompt, hold: Callable[[str], bool] | None) -> Steps[Completion]:
+        """Call the model, emit its reply in pieces, and return the reply or its error.
+
+        Emits an empty piece when the stream is open. Pieces are held back while it is unclear whether the reply is the
+        answer.
+        """
+        started = time.perf_counter()
+        collected: Collected | None = None
+        held, streamed = "", False
+        try:
+            opened = self.opened(prompt)
+            if opened is None:
+                return (yield from self.complete(prompt))
+            opening, collected = opened
+            stream = yield opening
+            chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)
+            following = Step(partial(next, chunks, _END), partial(anext, chunks, _END))
+            try:
+                yield Emit("")
+                while (chunk := (yield following)) is not _END:
+                    text = collected.add(chunk)
+                    if not streamed:
+                        held += text
+                        # Whitespace alone is not an answer: the method may fall back to an earlier one.
+                        streamed = bool(held.strip()) and not (hold is not None and hold(held))
+                        text = held if streamed else ""
+                    if text:
+                        yield Emit(text)
+            finally:
+                yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
+            reply = collected.completion()
+        except Exception as error:  # noqa: BLE001 - as in `completed`
+            reply = Completion(error=error, usage=None if collected is None else collected.usage)
+        return replace(reply, seconds=time.perf_counter() - started, streamed=streamed)
+
+    def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
+        """Return one vector per question, and one per text."""
+        # Imports NumPy.
+        from oprag.embedding.vectors import embedded_together
+
+        return embedded_together(*self.embedding(), questions, texts)
+
+    def read(self, source: str) -> Steps[str]:
+        """Read the full text of a source."""
+        text: str = yield Step(lambda: read_with(self.reader, source))
+        return text
+
+
+class Collected(ABC):
+    """Collects the chunks of a streamed reply."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.usage: Usage | None = None
+        self.finish_reason: str | None = None
+
+    @abstractmethod
+    def add(self, chunk: Any) -> str:
+        """Add a chunk, and return its text."""
+
+    def completion(self) -> Completion:
+        """The whole reply."""
+        return Completion("".join(self.texts), usage=self.usage, finish_reason=self.finish_reason)
+
+
+def completed(call: Callable[[], Steps[Completion]]) -> Steps[Completion]:
+    """Call a model, and return its reply or its error, with the time that it took."""
+    started = time.perf_counter()
+    try:
+        reply = yield from call()
+    except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
+        reply = Completion(error=error)
+    return replace(reply, seconds=time.perf_counter() - started)
+
+
+def _close(chunks: Any) -> None:
+    """Close an iterator if it has a `close` method."""
+    if (close := getattr(chunks, "close", None)) is not None:
+        close()
+
+
+async def _close_async(chunks: Any) -> None:
+    if (close := getattr(chunks, "aclose", None)) is not None:
+        await close()
+
+
+# One question.
 
 Answering = Generator[Request, Any, Answer]
 """Yields requests for the driver, and returns the answer."""
@@ -44,31 +335,88 @@ Shown = Context | str | Answer
 
 An empty piece means that the stream of the model has been opened."""
 
-CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
-EMPTY = "the model's reply was empty"
-"""Notes of answers; `oprag.compare` counts stored answers by their text."""
 
-_NESTING = ("step_down", "reciprocal")
-_LIMITS = {
-    "route": "token_budget",
-    "variants": "token_budget",
-    "map": "passage_tokens",
-    "rerank": "passage_tokens",
-    "refine": "passage_tokens",
-    "collapse": "collapse_tokens",
-    "reduce": "collapse_tokens",
-}
-_LIMITS_OF_ANSWERS = {
-    "refine": "passage_tokens",
-    "long_context": "source_token_budget",
-    "self_route": "source_token_budget",
-}
-"""The options that limit the prompts of steps; the prompt of the step "answer" depends on the method."""
-_REPLY_SHARE = 8
-"""The reply gets an eighth of the window if the error does not state what is reserved for it."""
+def drive(
+    task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
+) -> Steps[Answer]:
+    """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`).
 
-_CUT_SHORT = {"length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
-"""Finish reasons of truncated replies: "model_length" is Mistral's, the last is Anthropic's for a full context."""
+    Args:
+        task: The question.
+        backend: The components of the framework.
+        limit: Limit of concurrent calls.
+        method: The method; the method of the options by default.
+        streaming: Whether to stream the final reply.
+    """
+    failed = _failed if task.options.on_error == "raise" else None
+    reply: Any = None
+    with closing(answering(task, method)) as requests:
+        while True:
+            try:
+                request = requests.send(reply)
+            except StopIteration as stop:
+                answer: Answer = stop.value
+                break
+            if isinstance(request, Generate):
+                prompts = request.prompts
+                if streaming and request.final and len(prompts) == 1:
+                    calls = [partial(backend.stream, prompts[0], request.hold)]
+                else:
+                    calls = [partial(backend.complete, prompt) for prompt in prompts]
+                reply = tuple((yield from _concurrently(calls, limit, failed)))
+            elif isinstance(request, Retrieve):
+                searches = [partial(backend.retrieve, question) for question in request.questions]
+                reply = request.fitted((yield from _concurrently(searches, limit)))
+                for context in reply:
+                    yield Emit(context)
+            elif isinstance(request, Embed):
+                reply = yield from backend.embed(request.questions, request.texts)
+                _check_counts(request, reply)
+            else:
+                reading = [partial(backend.read, source) for source in request.sources]
+                reply = tuple((yield from _concurrently(reading, limit)))
+    yield Emit(answer)
+    return answer
+
+
+def _concurrently(
+    bodies: Sequence[Callable[[], Steps[T]]], limit: Limit, stop: Callable[[T], bool] | None = None
+) -> Steps[list[T]]:
+    """Run bodies concurrently, within the limit; a single one may emit values."""
+    if len(bodies) != 1:
+        results: list[T] = yield Parallel(bodies, limit, stop)
+        return results
+    place = yield limit.taken()
+    try:
+        return [(yield from bodies[0]())]
+    finally:
+        place.release()
+
+
+def _failed(completion: Completion) -> bool:
+    return completion.error is not None
+
+
+def _check_counts(request: Embed, vectors: Vectors) -> None:
+    """Raise unless there is one vector per text."""
+    given: Any
+    for texts, given in zip((request.questions, request.texts), vectors, strict=True):
+        number = 0 if given is None else len(given)
+        if number != len(texts):
+            raise EmbeddingError(f"the embedder returned {number} vectors for {len(texts)} texts", given)
+
+
+def prepare(task: Task, backend: Backend) -> Steps[None]:
+    """Do the work that compared methods share, before any of them is timed.
+
+    Rewrites a follow-up as a standalone question and retrieves its context; the backend caches both.
+    """
+    question = task.question
+    if task.follows_up:
+        prompt = task.prompt("condense")
+        reply = backend.known[prompt] = yield from backend.complete(prompt)
+        question = _standalone_in(reply) or question
+    yield from backend.retrieve(question)
 
 
 def answering(task: Task, method: MethodFunction | None = None) -> Answering:
@@ -86,28 +434,28 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     started = time.perf_counter()
     calls: list[Call] = []
     notes: list[str] = []
-    method_task, standalone = task, None
+
+    def recorded(request: Request) -> Generator[Request, Any, Any]:
+        reply = yield request
+        if isinstance(request, Generate):
+            calls.extend(_calls(request, reply, task))
+        elif isinstance(request, Retrieve):
+            notes.extend(note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair)))
+        return reply
+
     run = method or find_method(task.options.method).run
+    method_task, standalone = task, None
     if task.follows_up:
-        condense = Generate((task.prompt("condense"),))
-        calls += _recorded(condense, (yield condense), task)
-        standalone = _standalone_in(calls[0].completion)
+        (reply,) = yield from recorded(Generate((task.prompt("condense"),)))
+        standalone = _standalone_in(reply)
         if standalone is None:
             notes.append("the follow-up could not be rewritten as a standalone question and was used unchanged")
         else:
             method_task = replace(task, question=standalone)
     body: Any = run(method_task)
     if not isinstance(body, Generator):
-        raise TypeError(f"method {task.options.method!r} must be a generator function that yields effects")
-    reply: Any = None
-    with closing(flattened(body)) as requests:
-        while isinstance(request := _advanced(requests, reply), Request):
-            reply = yield request
-            if isinstance(request, Retrieve):
-                notes += [note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair))]
-            elif isinstance(request, Generate):
-                calls += _recorded(request, reply, task)
-    result: Any = request
+        raise TypeError(f"method {task.options.method!r} must be a generator function that yields requests")
+    result: Any = yield from flattened(body, recorded)
     if not isinstance(result, Result):
         raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
     return Answer(
@@ -127,93 +475,95 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     )
 
 
-def drive(
-    task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
-) -> Steps[Answer]:
-    """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`).
+def _standalone_in(reply: Completion) -> str | None:
+    """The standalone question in the reply to the "condense" prompt; None if the reply is empty."""
+    return reply_text(reply, "condense").strip() or None
+
+
+def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
+    """The calls of a request; raise if one failed and cannot be skipped."""
+    # A reply is None if its prompt was not sent because another call had failed.
+    calls = [
+        Call(prompt, completion, _usage(prompt, completion, task))
+        for prompt, completion in zip(request.prompts, replies, strict=True)
+        if completion is not None
+    ]
+    for call in calls:
+        if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
+            raise ModelError(_described(call, request.prompts, task), call) from call.error
+    return calls
+
+
+def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
+    """Token usage as the model reports it, else an estimate; zero for a failed call."""
+    if completion.usage is not None:
+        return completion.usage
+    if completion.error is not None:
+        return Usage()
+    return Usage(task.count(prompt.text), task.count(completion.text), estimated=True)
+
+
+def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[str]:
+    """Notes on failed calls and truncated or empty replies; raise if failed calls left no answer."""
+    notes: list[str] = []
+    failed = [call for call in calls if call.error is not None]
+    if failed:
+        number = f"{len(failed)} of {len(calls)} calls failed"
+        first = f"the first: {_described(failed[0], [call.prompt for call in calls], task)}"
+        if not result.empty and result.parsed is None and not result.text.strip():
+            raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
+        notes.append(f"{number} and were skipped")
+        warn(f"{notes[-1]}; {first}", ModelWarning)
+    if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
+        notes.append(CUT_SHORT)
+    if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
+        notes.append(EMPTY)
+    return notes
+
+
+def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
+    same_step = [prompt for prompt in prompts if prompt.step == call.step]
+    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
+    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
+    # Join the lines of multi-line messages.
+    reason = " ".join(masked_error(call.error).split())
+    option = fitting_option(call, task)
+    return f"the model call {call.step!r}{which} failed: {reason}{f'; set {option}' if option else ''}"
+
+
+# Bodies that run together.
+
+_Perform = Callable[[Request], Generator[Request, Any, Any]]
+
+
+def _plain(request: Request) -> Generator[Request, Any, Any]:
+    return (yield request)
+
+
+def flattened(body: Body, perform: _Perform = _plain) -> Generator[Request, Any, Result]:
+    """Wrap a body so that it yields only requests; `Together` is run here.
 
     Args:
-        task: The question.
-        backend: The components of the framework.
-        limit: Limit of concurrent calls.
-        method: The method; the method of the options by default.
-        streaming: Whether to stream the final reply.
+        body: The body.
+        perform: Performs a request by yielding it.
     """
-    failed = _failed if task.options.on_error == "raise" else None
     reply: Any = None
-    idle_seconds = 0.0
-    with closing(answering(task, method)) as requests:
-        while isinstance(request := _advanced(requests, reply), Request):
-            if isinstance(request, Generate):
-                if streaming and request.final and len(request.prompts) == 1:
-                    pieces = Pieces(request.hold)
-                    place = yield limit.taken()
-                    try:
-                        completion = yield from backend.stream(request.prompts[0], pieces)
-                    finally:
-                        place.release()
-                    reply = (pieces.timed(completion),)
-                    idle_seconds += pieces.idle_seconds
-                else:
-                    bodies = [partial(backend.complete, prompt) for prompt in request.prompts]
-                    reply = tuple((yield Parallel(bodies, limit, failed)))
-            elif isinstance(request, Retrieve):
-                found = yield Parallel([partial(backend.retrieve, one) for one in request.questions], limit)
-                reply = tuple(request.fitted(found))
-                for context in reply:
-                    started = time.perf_counter()
-                    yield Emit(context)
-                    idle_seconds += time.perf_counter() - started
-            elif isinstance(request, Embed):
-                reply = _check_counts(request, (yield from backend.embed(request.questions, request.texts)))
-            else:
-                reply = tuple((yield Parallel([partial(backend.read, one) for one in request.sources], limit)))
-    # Exclude the time that the caller spent on emitted values.
-    answer = replace(request, seconds=max(0.0, request.seconds - idle_seconds))
-    yield Emit(answer)
-    return answer
-
-
-def prepare(task: Task, backend: Backend) -> Steps[None]:
-    """Do the work that compared methods share, before any of them is timed.
-
-    Rewrites a follow-up as a standalone question and retrieves its context; the backend caches both.
-    """
-    question = task.question
-    if task.follows_up:
-        prompt = task.prompt("condense")
-        reply = backend.known[prompt] = yield from backend.complete(prompt)
-        question = _standalone_in(reply) or question
-    yield from backend.retrieve(question)
-
-
-def _advanced(requests: Generator[Request, Any, T], reply: Any) -> Request | T:
-    """Send a reply and return the next request, or the result at the end."""
-    try:
-        return requests.send(reply)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-
-
-def flattened(body: Body) -> Generator[Request, Any, Result]:
-    """Wrap a body so that it yields only requests; `Together` effects are run here."""
-    reply: Any = None
-    try:
+    with closing(body):
         while True:
             try:
-                effect = body.send(reply)
+                request = body.send(reply)
             except StopIteration as stop:
                 result: Result = stop.value
                 return result
-            if not isinstance(effect, Effect):
-                raise TypeError(f"a method must yield effects, such as Generate, got {describe(effect)}")
-            reply = (yield from _together(effect.bodies)) if isinstance(effect, Together) else (yield effect)
-    finally:
-        body.close()
+            if isinstance(request, Together):
+                reply = yield from _together(request.bodies, perform)
+            elif isinstance(request, Request):
+                reply = yield from perform(request)
+            else:
+                raise TypeError(f"a method must yield requests, such as Generate, got {describe(request)}")
 
 
-def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
+def _together(bodies: tuple[Body, ...], perform: _Perform) -> Generator[Request, Any, tuple[Result, ...]]:
     """Run bodies in rounds: in each round, every body yields one request, and requests of the same kind are merged.
 
     So the order of requests does not depend on their duration, and the prompts of all bodies are sent concurrently,
@@ -236,35 +586,35 @@ def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result,
             pending, waiting = waiting, {}
             for kind in (Retrieve, ReadSources, Embed, Generate):
                 group = {number: request for number, request in pending.items() if isinstance(request, kind)}
-                if not group:
-                    continue
-                replies = yield from _merged(list(group.values()))
-                for number, reply in zip(group, replies, strict=True):
-                    advance(number, reply)
+                if group:
+                    replies = yield from _merged(list(group.values()), perform)
+                    for number, reply in zip(group, replies, strict=True):
+                        advance(number, reply)
     finally:
         for body in running:
             body.close()
     return tuple(results[number] for number in range(len(running)))
 
 
-def _merged(requests: list[Any]) -> Generator[Request, Any, list[Any]]:
+def _merged(requests: list[Any], perform: _Perform) -> Generator[Request, Any, list[Any]]:
     """Merge requests of the same kind into one, and split its reply among them."""
     first = requests[0]
     if isinstance(first, ReadSources):
         # A source that several bodies need is read once.
         names = tuple(dict.fromkeys(_joined(requests, "sources")))
-        read = dict(zip(names, (yield ReadSources(names)), strict=True))
+        read = dict(zip(names, (yield from perform(ReadSources(names))), strict=True))
         return [tuple(read[name] for name in request.sources) for request in requests]
     if isinstance(first, Embed):
-        questions, texts = yield Embed(_joined(requests, "questions"), _joined(requests, "texts"))
+        merged = Embed(_joined(requests, "questions"), _joined(requests, "texts"))
+        questions, texts = yield from perform(merged)
         pairs = zip(_split(questions, requests, "questions"), _split(texts, requests, "texts"), strict=True)
         return list(pairs)
     if isinstance(first, Retrieve):
         rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
-        reply = yield Retrieve(_joined(requests, "questions"), rooms if any(rooms) else ())
+        reply = yield from perform(Retrieve(_joined(requests, "questions"), rooms))
         return _split(reply, requests, "questions")
     # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
-    reply = yield Generate(_joined(requests, "prompts"))
+    reply = yield from perform(Generate(_joined(requests, "prompts")))
     return _split(reply, requests, "prompts")
 
 
@@ -281,95 +631,3 @@ def _split(values: Any, requests: list[Any], name: str) -> list[Any]:
         pieces.append(values[start:end])
         start = end
     return pieces
-
-
-def _standalone_in(reply: Completion) -> str | None:
-    """The standalone question in the reply to the "condense" prompt; None if the reply is empty."""
-    return reply_text(reply, "condense").strip() or None
-
-
-def _recorded(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
-    """Record the calls of a request; raise if one failed and cannot be skipped."""
-    # A reply is None if its prompt was not sent because another call had failed.
-    calls = [
-        Call(prompt, completion, _usage(prompt, completion, task))
-        for prompt, completion in zip(request.prompts, replies, strict=True)
-        if completion is not None
-    ]
-    for call in calls:
-        if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
-            raise ModelError(_described(call, request.prompts, task), call) from call.error
-    return calls
-
-
-def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[str]:
-    """Notes on failed calls and truncated or empty replies; raise if failed calls left no answer."""
-    notes: list[str] = []
-    failed = [call for call in calls if call.error is not None]
-    if failed:
-        number = f"{len(failed)} of {len(calls)} calls failed"
-        first = f"the first: {_described(failed[0], [call.prompt for call in calls], task)}"
-        if not result.empty and result.parsed is None and not result.text.strip():
-            raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
-        notes.append(f"{number} and were skipped")
-        warn(f"{notes[-1]}; {first}", ModelWarning)
-    if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
-        notes.append(CUT_SHORT)
-    if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
-        notes.append(EMPTY)
-    return notes
-
-
-def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
-    """Token usage as the model reports it, else an estimate; zero for a failed call."""
-    if completion.usage is not None:
-        return completion.usage
-    if completion.error is not None:
-        return Usage()
-    return Usage(task.count(prompt.text), task.count(completion.text), estimated=True)
-
-
-def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
-    same_step = [prompt for prompt in prompts if prompt.step == call.step]
-    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
-    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
-    # Join the lines of multi-line messages.
-    reason = " ".join(masked_error(call.error).split())
-    return f"the model call {call.step!r}{which} failed: {reason}{_limit_that_fits(call, task)}"
-
-
-def _limit_that_fits(call: Call, task: Task) -> str:
-    """The option with which a prompt that was too long for the model would fit; empty for other errors."""
-    overflow = overflow_in(error_text(call.error))
-    method = task.options.inner_method if task.options.method in _NESTING else task.options.method
-    option = _LIMITS_OF_ANSWERS.get(method, "token_budget") if call.step == "answer" else _LIMITS.get(call.step)
-    if overflow is None or option is None:
-        return ""
-    reply = overflow.reply or overflow.window // _REPLY_SHARE
-    # In our tokens, which may be larger or smaller than those of the model.
-    counted = task.count(call.prompt.text)
-    scale = counted / overflow.prompt if overflow.prompt else min(1.0, counted / overflow.window)
-    window = Window(int(overflow.window * scale), int(reply * scale))
-    values = {"context": "", "answers": "", "existing_answer": "", "count": task.options.variants}
-    try:
-        room = replace(task, window=window).room(call.step, **values)
-    except OpragError:
-        return ""  # too long even so, or a prompt of a custom method
-    tokens = 0 if room is None else room.tokens // 2 if method == "refine" else room.tokens
-    # Two digits, rounded down, since the scale is an estimate.
-    tokens -= tokens % 10 ** max(0, len(str(tokens)) - 2)
-    return f"; set {option}={tokens}" if tokens > 0 else ""
-
-
-def _failed(completion: Completion) -> bool:
-    return completion.error is not None
-
-
-def _check_counts(request: Embed, vectors: Vectors) -> Vectors:
-    """Return the vectors; raise unless there is one per text."""
-    given: Any
-    for texts, given in zip((request.questions, request.texts), vectors, strict=True):
-        number = 0 if given is None else len(given)
-        if number != len(texts):
-            raise EmbeddingError(f"the embedder returned {number} vectors for {len(texts)} texts", given)
-    return vectors

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oprag.methods.answer import Result, nothing_found
-from oprag.methods.effects import Body, Generate
 from oprag.methods.replies import is_refusal, may_be_refusal, reply_text
+from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
 from oprag.methods.whole_sources import whole_sources
 
@@ -19,7 +19,7 @@ def self_route(task: Task) -> Body:
 
     Calls: 1, or 2 if the first reply is a refusal; the answer's `route` is "rag" or "long_context".
     """
-    (context,) = yield task.retrieve("route")
+    (context,) = yield Retrieve((task.question,), (task.room("route", context=""),))
     if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("route", context=context.text),), final=True, hold=may_be_refusal)

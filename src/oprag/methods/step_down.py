@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oprag.methods.answer import Result
-from oprag.methods.effects import Body, Generate
+from oprag.methods.run import Body, Generate
 from oprag.methods.task import Task
 from oprag.methods.variants import aggregation, answered_variants, no_answer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oprag.methods.answer import Result, nothing_found
-from oprag.methods.effects import Body, Generate
+from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
 
 __all__ = ["stuff"]
@@ -14,7 +14,7 @@ def stuff(task: Task) -> Body:
 
     Calls: 1.
     """
-    (context,) = yield task.retrieve("answer")
+    (context,) = yield Retrieve((task.question,), (task.room("answer", context=""),))
     if not context.text.strip():
         return nothing_found(task.options.empty_answer, context)
     (reply,) = yield Generate((task.prompt("answer", context=context.text),), final=True)

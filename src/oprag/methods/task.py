@@ -1,27 +1,26 @@
-"""The task of a method: a question with its options, and the prompts for it."""
+"""The task of a method: a question with its options, its prompts, and the parts of a context that a prompt contains."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
-from oprag._internal.tokens import count
+from oprag._internal.tokens import TokenCounter, count
+from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
-from oprag.methods.effects import Retrieve
-from oprag.methods.model_calls import Message, Prompt
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
-from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Template
+from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Message, Prompt, Template
 from oprag.methods.window import Room, Window
 from oprag.options import ContextOptions, check_question
-from oprag.pipeline.render import with_header
-from oprag.pipeline.stitch import Passage
+from oprag.pipeline.render import between, render, with_header
+from oprag.pipeline.stitch import Passage, stitch
 
-__all__ = ["Task"]
+__all__ = ["Part", "Task", "combined", "packed", "parts", "smaller", "split_passages"]
 
 _MESSAGE_TOKENS = 4
 """Overhead of each message of a chat model, and of the start of the reply: the role and its delimiters."""
@@ -114,21 +113,14 @@ class Task:
             # The user's template has no field for the citation instruction, so append it.
             last = messages[-1]
             messages = (*messages[:-1], last._replace(content=f"{last.content}\n{prompts.cite_instruction}"))
-        if (
-            self.chat_history
-            and not self.options.condense
-            and step != "condense"
-            and template == getattr(OUR_PROMPTS, step)
-        ):
+        if self.chat_history and not self.options.condense and template == getattr(OUR_PROMPTS, step):
             # The question is not rewritten as a standalone question, so the model needs the conversation.
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         prompt = Prompt(messages, step)
         if self.window is not None and (needed := self._prompt_tokens(prompt)) > self.window.input_tokens:
-            fix = "use fewer or smaller chunks, a shorter prompt, or a model with a larger window"
-            if self.window.output_tokens >= self.window.tokens:
-                fix = "lower the model's maximum number of output tokens, or set its real context window"
             raise BudgetError(
-                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; {fix}",
+                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; use fewer "
+                "or smaller chunks, a shorter prompt, fewer output tokens, or a model with a larger window",
                 prompt,
             )
         return prompt
@@ -144,20 +136,18 @@ class Task:
             **values,
         }
         cite_instruction = self.options.prompts.cite_instruction if self._cites else ""
-        instructions = {
+        defaults: dict[str, Any] = {
             "instruction": f"{self.instruction} {cite_instruction}".rstrip(),
             "cite_instruction": cite_instruction,
         }
         aliases: dict[str, Any] = {}
-        fixed_aliases: dict[str, Any] = {}
         for name, others in ALIASES.items():
-            if name not in fixed or template.fields.isdisjoint(others):
-                continue
-            aliases |= dict.fromkeys(others, fixed[name])
-            if template.fields.isdisjoint((name, self.question_key) if name == "question" else (name,)):
-                # The template has only the alias, so inputs must not override it.
-                fixed_aliases |= dict.fromkeys(others, fixed[name])
-        return {**aliases, **instructions, **self.inputs, **fixed_aliases, **fixed}
+            if name in fixed:
+                # Inputs may only override an alias if the template has the field itself.
+                names = (name, self.question_key) if name == "question" else (name,)
+                target = aliases if template.fields.isdisjoint(names) else defaults
+                target.update(dict.fromkeys(others, fixed[name]))
+        return {**defaults, **self.inputs, **aliases, **fixed}
 
     @property
     def _cites(self) -> bool:
@@ -204,16 +194,6 @@ class Task:
     def _prompt_tokens(self, prompt: Prompt) -> int:
         return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
 
-    def retrieve(self, step: str, **values: Any) -> Retrieve:
-        """A request for the context of the question, limited to what fits into the prompt of a step.
-
-        Args:
-            step: The step.
-            **values: Values of its fields other than the context.
-        """
-        room = self.room(step, context="", **values)
-        return Retrieve((self.question,), () if room is None else (room,))
-
     def reading(self, context: Context, room: Room | None) -> Task:
         """A copy of the task with `passage_tokens` reduced so that a passage with its header fits.
 
@@ -228,13 +208,18 @@ class Task:
             return self
         passages = () if self.context_options.header is None else context.passages
         headers = (self.count(self.shown(one, _LONG_NUMBER)) - self.count(one.text) for one in passages)
-        header = max(headers, default=0)
-        limit = room.tokens - header
+        limit = room.tokens - max(headers, default=0)
         if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
-        if limit >= self.options.passage_tokens:
-            return self
-        return replace(self, options=replace(self.options, passage_tokens=limit))
+        return self.with_passage_tokens(min(limit, self.options.passage_tokens))
+
+    def with_passage_tokens(self, passage_tokens: int) -> Task:
+        """A copy of the task that reads smaller passages.
+
+        Args:
+            passage_tokens: The option.
+        """
+        return replace(self, options=replace(self.options, passage_tokens=passage_tokens))
 
     @cached_property
     def collapse_tokens(self) -> int:
@@ -242,3 +227,164 @@ class Task:
         rooms = (self.room("collapse", answers=""), self.room("reduce", answers=""))
         limit = self.options.collapse_tokens or self.context_options.token_budget or COLLAPSE_TOKENS
         return min([limit, *(room.tokens for room in rooms if room is not None)])
+
+
+# Passages, and what one model call reads of them.
+
+
+class Part(NamedTuple):
+    """What one model call reads.
+
+    Attributes:
+        text: The rendered passages.
+        passages: The passages.
+    """
+
+    text: str
+    passages: tuple[Passage, ...]
+
+
+def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]:
+    """Split a context into passages of about `passage_tokens` or fewer tokens, in order.
+
+    Stitched passages are split between chunks; a single chunk that is too long is split after whitespace.
+
+    Args:
+        context: The context.
+        passage_tokens: Maximum number of tokens of a passage, by the token counter of the context.
+
+    Raises:
+        TokenizerError: The counter returned no usable count.
+    """
+    separator, counter = context.options.separator, context.options.count_tokens
+    found: list[Passage] = []
+    # If the chunks are separate passages (`cite=True`), stitch them first: one call per chunk would be many calls.
+    for passage in context.passages if context.options.stitch else stitch(context.kept, separator):
+        if count(passage.text, counter) <= passage_tokens:
+            found.append(passage)
+            continue
+        for group in _chunk_groups(passage.chunks, passage_tokens, separator, counter):
+            for part in stitch(group, separator):
+                found += _cut(part, passage_tokens, counter)
+    return tuple(passage for passage in found if not _is_blank(passage))
+
+
+def smaller(passages: Iterable[Passage], limit: int, counter: TokenCounter) -> tuple[Passage, ...]:
+    """Cut passages into smaller ones, of at most `limit` tokens."""
+    pieces = (piece for passage in passages for piece in _cut(passage, limit, counter))
+    return tuple(piece for piece in pieces if not _is_blank(piece))
+
+
+def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
+    """Pack passages into the texts of model calls, in order.
+
+    Adjacent passages with at most `passage_tokens` together share a call, and are rendered as in a context, with
+    headers, separators and gaps. With `cite=True`, each passage has a separate call.
+
+    Args:
+        task: The question with its options.
+        passages: The passages, as returned by `split_passages`.
+
+    Raises:
+        TokenizerError: The counter returned no usable count.
+    """
+    return tuple(part.text for part in parts(task, passages))
+
+
+def parts(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
+    """Like `packed`, with the passages of each call, which are numbered from `first`."""
+    context_options, limit = task.context_options, task.options.passage_tokens
+    groups: list[list[Passage]] = []
+    total = 0
+    for number, passage in enumerate(passages, first):
+        shown = task.shown(passage, number)
+        if groups and not task.options.cite:
+            tokens = task.count(between(groups[-1][-1], passage, context_options) + shown)
+            if total + tokens <= limit:
+                groups[-1].append(passage)
+                total += tokens
+                continue
+        groups.append([passage])
+        total = task.count(shown)
+    found: list[Part] = []
+    for group in groups:
+        found.append(Part(render(group, context_options, first=first), tuple(group)))
+        first += len(group)
+    return found
+
+
+def combined(
+    task: Task, step: str, answers: Sequence[str], join: Callable[[Sequence[str]], str]
+) -> tuple[Prompt, tuple[str, ...]]:
+    """The prompt that combines answers, and a note if the longest ones had to be cut to fit the model's window."""
+    limit = 0
+    while True:
+        try:
+            prompt = task.prompt(step, answers=join(answers))
+        except BudgetError:
+            limit = (limit or max(map(task.count, answers))) * 3 // 4
+            if not limit:
+                raise
+        else:
+            return prompt, (f"answers were cut to fit {task.window}",) if limit else ()
+        answers = [text[: _cut_end(text, 0, limit, task.context_options.count_tokens)] for text in answers]
+
+
+def _chunk_groups(chunks: Iterable[Chunk], limit: int, separator: str, counter: TokenCounter) -> Iterator[list[Chunk]]:
+    """Group adjacent chunks that fit into one passage."""
+    group: list[Chunk] = []
+    total = 0
+    for chunk in chunks:
+        # The separator replaces whitespace that the splitter stripped.
+        tokens = count(f"{separator}{chunk.text}" if group else chunk.text, counter)
+        if group and total + tokens > limit:
+            # Joined, overlapping chunks have fewer tokens; counting the joined text is slow, so only done here.
+            joined = count(separator.join(part.text for part in stitch([*group, chunk], separator)), counter)
+            if joined > limit:
+                yield group
+                group, total = [], 0
+                tokens = count(chunk.text, counter)
+            else:
+                total = joined - tokens
+        group.append(chunk)
+        total += tokens
+    if group:
+        yield group
+
+
+def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
+    """Split a passage that is too long into consecutive parts."""
+    text, spans = passage.text, passage.spans
+    # The spans of the parts are known only if the span has the length of the text.
+    span = spans[0] if len(spans) == 1 and spans[0].end - spans[0].start == len(text) else None
+    start = 0
+    while start < len(text):
+        end = _cut_end(text, start, limit, counter)
+        part_spans = () if span is None else (Span(span.start + start, span.start + end, span.page),)
+        yield Passage(text[start:end], passage.chunks, spans if end - start == len(text) else part_spans)
+        start = end
+
+
+def _cut_end(text: str, start: int, limit: int, counter: TokenCounter) -> int:
+    """End offset of the part that starts at `start`: after the last whitespace within the limit."""
+    low, high = start + 1, min(start + limit, len(text))
+    # Double the length at each step, so that only a small part of a long text is counted.
+    while count(text[start:high], counter) <= limit:
+        if high == len(text):
+            return high
+        low, high = high, min(start + 2 * (high - start), len(text))
+    # Binary search; approximate, since the number of tokens need not grow with the length.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if count(text[start:middle], counter) <= limit:
+            low = middle
+        else:
+            high = middle
+    for end in range(low, start, -1):
+        if text[end - 1].isspace() and not text[start:end].isspace():
+            return end
+    return low
+
+
+def _is_blank(passage: Passage) -> bool:
+    return not passage.text or passage.text.isspace()

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.citations import renumbered
-from oprag.methods.effects import Effect, Generate, Together
-from oprag.methods.model_calls import Prompt
-from oprag.methods.passages import combined
+from oprag.methods.prompts import Prompt
 from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_in, reply_text
-from oprag.methods.task import Task
+from oprag.methods.run import Generate, Request, Retrieve, Together
+from oprag.methods.task import Task, combined
 from oprag.pipeline.stitch import Passage
 
 __all__ = ["AnsweredVariants", "aggregation", "answered_variants", "no_answer"]
@@ -37,7 +36,7 @@ class AnsweredVariants(NamedTuple):
     notes: tuple[str, ...]
 
 
-def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
+def answered_variants(task: Task) -> Generator[Request | Together, Any, AnsweredVariants]:
     """Generate variants of the question from its context, then retrieve and answer each with `inner_method`.
 
     If the model writes fewer variants than requested, those are answered; if it writes none, the question itself is. If
@@ -47,7 +46,7 @@ def answered_variants(task: Task) -> Generator[Effect, Any, AnsweredVariants]:
     """
     task.room("aggregate", answers="")  # if the prompt alone does not fit, raise before any call
     count = task.options.variants
-    (context,) = yield task.retrieve("variants", count=count)
+    (context,) = yield Retrieve((task.question,), (task.room("variants", context="", count=count),))
     if not context.text.strip():
         return AnsweredVariants((context,), (), (), ())
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))

@@ -9,7 +9,7 @@ from oprag._internal.masking import describe
 from oprag.chunk import Chunk, Span
 from oprag.context import Context
 from oprag.errors import SourceReadError, SourceTooLongError
-from oprag.methods.effects import ReadSources
+from oprag.methods.run import ReadSources
 from oprag.methods.task import Task
 from oprag.pipeline.stitch import Passage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from oprag._internal.tokens import count
 from oprag.context import Context, assemble
 from oprag.errors import BudgetError
 
-__all__ = ["Overflow", "Room", "Window", "cut_note", "overflow_in", "within"]
+__all__ = ["Room", "Window", "cut_note", "within"]
 
 
 class Window(NamedTuple):
@@ -93,47 +92,3 @@ def cut_note(context: Context, room: Room | None) -> str | None:
         return None
     number = sum(drop.reason == "token_budget" for drop in context.dropped)
     return f"{number} retrieved chunks were dropped, since they do not fit {room.window}"
-
-
-class Overflow(NamedTuple):
-    """What a server says of a prompt that is too long for its model, in tokens of the model.
-
-    Attributes:
-        window: Size of the window.
-        prompt: Tokens of the prompt; None if not stated.
-        reply: Tokens reserved for the reply; None if not stated.
-    """
-
-    window: int
-    prompt: int | None
-    reply: int | None
-
-
-_NUMBER = r"(\d{1,3}(?:,\d{3})++|\d{1,7})\b"
-# As in llama.cpp, LM Studio, OpenAI, vLLM, Anthropic, Gemini and Mistral.
-_STATED_WINDOW = re.compile(
-    r"(?:(?:context (?:size|length|window)|model length|n_ctx|tokens allowed|tokens >)\W{1,5}(?:(?:is|of|only)\s){0,2}"
-    rf"{_NUMBER}|\b{_NUMBER} maximum context)",
-    re.IGNORECASE,
-)
-_STATED_REPLY = re.compile(rf"\b{_NUMBER} (?:in|for) the completion|is too large: {_NUMBER}", re.IGNORECASE)
-
-
-def overflow_in(message: str) -> Overflow | None:
-    """Read the error of a model; None if it does not state a window that was exceeded."""
-    window, reply = (_stated(pattern.search(message)) for pattern in (_STATED_WINDOW, _STATED_REPLY))
-    if not window:
-        return None
-    numbers = {_number(found[1]) for found in re.finditer(rf"\b{_NUMBER}", message)} - {window}
-    prompts = {number for number in numbers if number + (reply or 0) > window}
-    if reply:
-        prompts -= {number + reply for number in prompts}
-    return Overflow(window, max(prompts, default=None), reply)
-
-
-def _stated(found: re.Match[str] | None) -> int | None:
-    return None if found is None else _number(found[found.lastindex or 0])
-
-
-def _number(text: str) -> int:
-    return int(text.replace(",", ""))

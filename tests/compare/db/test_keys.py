@@ -8,7 +8,7 @@ from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
-from oprag.methods.model_calls import Message, Prompt
+from oprag.methods.prompts import Message, Prompt
 from tests.cli import provider
 from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python

@@ -26,7 +26,7 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
 from oprag.errors import ResultsFileError
-from oprag.methods.model_calls import Usage
+from oprag.methods.answer import Usage
 from tests.compare.answering import LEAKED
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, reply_to, rows
 

@@ -13,7 +13,8 @@ from llama_index.core.llms import MockLLM
 from oprag._internal.masking import describe, masked_error
 from oprag.compare.providers.model import ModelSpec
 from oprag.errors import ExperimentError, MissingExtraError, OptionError
-from oprag.methods.model_calls import Completion, Message, Prompt, Usage
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import Message, Prompt
 from tests.cli import provider
 from tests.compare.answering import LEAKED
 from tests.compare.providers.chat_server import Fault, serve

@@ -10,7 +10,8 @@ from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.model import Model, ModelSpec
 from oprag.compare.running.calls import ModelCaller, PendingCall, Spending, ask
 from oprag.errors import ModelError
-from oprag.methods.model_calls import Completion, Message, Prompt, Usage
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment
 from tests.meeting import PATIENCE, Meeting
 

@@ -6,7 +6,7 @@ import pytest
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.run import run
 from oprag.errors import MissingExtraError
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
 

@@ -5,7 +5,8 @@ from oprag.compare.experiment import Limits, Price
 from oprag.compare.running.calls import Made, PendingCall, Spending
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
-from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import Prompt
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}

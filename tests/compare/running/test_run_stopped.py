@@ -106,7 +106,7 @@ def kept(path):
     if not path.exists():
         return []
     from oprag.compare.db.values import prompt_key
-    from oprag.methods.model_calls import Message, Prompt
+    from oprag.methods.prompts import Message, Prompt
 
     found = {key for (key,) in rows(path, "SELECT key FROM replies")}
     assert prompt_key("model", Prompt((Message("user", "a"),), "answer"), 1) not in found

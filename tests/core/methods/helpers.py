@@ -23,8 +23,7 @@ from oprag.methods import (
     Window,
     answering,
 )
-from oprag.methods.effects import Body, Request
-from oprag.methods.run import flattened
+from oprag.methods.run import Body, Request, flattened
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 QUESTION = "What happened on the voyage?"

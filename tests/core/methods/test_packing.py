@@ -146,21 +146,6 @@ def test_inner_questions_read_them_together_too():
     assert world.steps == ["variants", "map", "map", "reduce", "reduce", "aggregate"]
 
 
-def test_a_counter_that_does_not_add_up_never_gives_a_call_too_much():
-    """It counts pairs of passages as more than both alone."""
-
-    def pairs(text: str) -> int:
-        count = text.count("Part")
-        return count * count
-
-    world = World(parts(9))
-    world.answer(
-        method="map_reduce", prompts=ALONE, passage_tokens=5, context_options=ContextOptions(count_tokens=pairs)
-    )
-    assert all(pairs(text) <= 5 for text in read(world))
-    assert [number for text in read(world) for number in numbers(text)] == list(range(9))
-
-
 @settings(max_examples=100)
 @given(
     seed=st.integers(0, 9),

@@ -169,7 +169,7 @@ def test_a_cell_can_be_run_again(registered):
         (lambda task: (yield Retrieve(task.question)), "questions must be a tuple of str"),
         (lambda task: (yield Generate(task.prompt("answer", context="x"))), "prompts must be a tuple of Prompt"),
         (lambda task: (yield Generate(("Say yes.",))), "prompts must be a tuple of Prompt"),  # type: ignore[arg-type]
-        (lambda task: (yield "answer"), "must yield effects"),
+        (lambda task: (yield "answer"), "must yield requests"),
     ],
     ids=range(8),
 )

@@ -1,8 +1,7 @@
 import pytest
 
 from oprag.methods import Completion, Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
-from oprag.methods.effects import Body, Effect
-from oprag.methods.run import flattened
+from oprag.methods.run import Body, Request, flattened
 from tests.core.methods.helpers import World, numbers, parts
 
 NOTHING = Result("", ())
@@ -12,12 +11,12 @@ def prompt(name: str) -> Prompt:
     return Prompt((Message("user", name),), name)
 
 
-def body(name: str, *effects: Effect, closed: list[str] | None = None) -> Body:
-    """Yields these effects; its result tells what came back."""
+def body(name: str, *requests: Request | Together, closed: list[str] | None = None) -> Body:
+    """Yields these requests; its result tells what came back."""
     replies = []
     try:
-        for effect in effects:
-            reply = yield effect
+        for request in requests:
+            reply = yield request
             replies.append(reply)
     finally:
         if closed is not None:
@@ -184,7 +183,7 @@ def test_too_few_replies_are_an_error():
         flat.send(())
 
 
-def test_what_is_no_effect_is_named():
+def test_what_is_no_request_is_named():
     wrong: list[object] = ["What?"]
     with pytest.raises(TypeError, match="What"):
         World(parts(1)).result(together(body("x", *wrong), body("y", generate("a"))))  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 
 from oprag import Chunk
 from oprag.errors import ModelError
-from oprag.methods.window import overflow_in
+from oprag.methods.too_long import overflow_in
 from tests.core.methods.helpers import World, parts
 
 

@@ -33,7 +33,7 @@ from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray, mean_over
 from oprag.compare.validation import validated
-from oprag.methods.model_calls import Usage
+from oprag.methods.answer import Usage
 
 __all__ = ["Fields", "ResultMatrix", "matrix_of", "question_fields"]
 

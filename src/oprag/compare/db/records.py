@@ -19,7 +19,7 @@ from oprag._internal.masking import without_keys
 from oprag.compare.db.values import JUDGED
 from oprag.embedding.cache_file import VECTOR_SCHEMA
 from oprag.errors import ResultsFileError
-from oprag.methods.model_calls import Completion, Usage
+from oprag.methods.answer import Completion, Usage
 
 __all__ = [
     "CELL_COLUMNS",

@@ -34,7 +34,7 @@ from oprag.compare.db.records import (
 from oprag.compare.db.values import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ResultsFileError
-from oprag.methods.model_calls import Usage
+from oprag.methods.answer import Usage
 
 __all__ = ["ResultsFile"]
 

@@ -7,7 +7,7 @@ import json
 from typing import Any, TypeVar
 
 from oprag._internal.masking import error_text, without_keys
-from oprag.methods.model_calls import Prompt
+from oprag.methods.prompts import Prompt
 
 __all__ = [
     "JUDGED",

@@ -11,8 +11,7 @@ from oprag.compare.db.values import JUDGED, key_of
 from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.validation import Amount, StrictModel, Text, pydantic
 from oprag.errors import OptionError
-from oprag.methods.model_calls import Message, Prompt
-from oprag.methods.prompts import TextTemplate
+from oprag.methods.prompts import Message, Prompt, TextTemplate
 
 __all__ = ["Judge", "JudgeMetric", "judge_metric"]
 

@@ -18,7 +18,8 @@ from oprag._internal.masking import error_text, reason, shown
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.identity import LOCAL, client_settings
 from oprag.errors import MissingExtraError, ModelError, OptionError
-from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.answer import Completion
+from oprag.methods.prompts import Prompt
 from oprag.options import check_names
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from oprag._internal.masking import describe
 from oprag.compare.providers.identity import LOCAL, identity_of_name, identity_of_object, is_instance, is_loopback
 from oprag.compare.validation import StrictModel, Text, pydantic
 from oprag.errors import ExperimentError, ModelError
-from oprag.methods.model_calls import Completion, Prompt
+from oprag.methods.answer import Completion
+from oprag.methods.prompts import Prompt
 
 __all__ = [
     "Model",

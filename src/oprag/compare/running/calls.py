@@ -17,7 +17,8 @@ from oprag.compare.db.values import error_message, error_name, storable
 from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.providers.model import Model
 from oprag.errors import ModelError
-from oprag.methods.model_calls import Completion, Prompt, Usage
+from oprag.methods.answer import Completion, Usage
+from oprag.methods.prompts import Prompt
 
 __all__ = ["Made", "ModelCaller", "PendingCall", "Spending", "ask"]
 

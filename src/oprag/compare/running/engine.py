@@ -1,6 +1,6 @@
 """The engine: processes many questions and cells concurrently, and makes identical model calls once.
 
-A method is a generator that yields its requests (`oprag.methods.effects`). Thousands of generators can therefore wait
+A method is a generator that yields its requests (`oprag.methods.run`). Thousands of generators can therefore wait
 at the same time without a thread each, and all that wait for the same reply share one call.
 """
 
@@ -30,10 +30,9 @@ from oprag.errors import (
     OptionError,
     ResultsFileError,
 )
-from oprag.methods.answer import Answer
-from oprag.methods.effects import Embed, Generate, ReadSources, Request, Retrieve
-from oprag.methods.model_calls import Completion, Prompt
-from oprag.methods.run import Answering, answering
+from oprag.methods.answer import Answer, Completion
+from oprag.methods.prompts import Prompt
+from oprag.methods.run import Answering, Embed, Generate, ReadSources, Request, Retrieve, answering
 from oprag.methods.task import Task
 
 __all__ = ["Engine", "Outcome"]

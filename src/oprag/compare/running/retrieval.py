@@ -23,7 +23,7 @@ from oprag.embedding.embedder import Embedder
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import Split, counter_of, pieces_of
-from oprag.methods.effects import Embed, ReadSources, Retrieve
+from oprag.methods.run import Embed, ReadSources, Retrieve
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 from oprag.positions.retrieved import place as find_places
 

@@ -22,7 +22,6 @@ from oprag.methods import Prompts
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run
 from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import BOOK, QUESTION, STEPS, both_sides, by_step
-from tests.meeting import Clock
 
 OURS = Prompts()
 
@@ -209,24 +208,6 @@ def test_prompts_without_our_fields_ask_for_markers_too():
     assert model.read[0].endswith(f"Q: {QUESTION}\n{OURS.cite_instruction}")
     chain.invoke({"input": QUESTION, "choices": ["a storm", "a calm"]})
     assert OURS.cite_instruction not in model.read[1]
-
-
-@both_sides
-async def test_the_time_of_who_reads_is_not_that_of_the_answer(is_async: bool, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(monkeypatch)
-    chain = chain_of(Model(reply=lambda prompt: "One two three four."))
-    pieces: list[Any] = []
-    if is_async:
-        async for piece in chain.astream_answer(QUESTION):
-            clock.jump(1_000)
-            pieces.append(piece)
-    else:
-        for piece in chain.stream_answer(QUESTION):
-            clock.jump(1_000)
-            pieces.append(piece)
-    answer = pieces[-1]
-    assert answer.seconds < 1_000
-    assert answer.calls[0].seconds < 1_000
 
 
 class FewVectors(Embeddings):
