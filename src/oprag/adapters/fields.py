@@ -61,7 +61,6 @@ __all__ = [
     "StoreOrderFields",
     "VectorFields",
     "callables",
-    "common_cache",
     "given_options",
     "list_of_neighbors",
 ]
@@ -365,18 +364,6 @@ class VectorFields(OptionFields):
     @property
     def _has_user_cache(self) -> bool:
         return not isinstance(self.vector_cache, _OwnCache)
-
-
-def common_cache(outer: VectorFields, inner: VectorFields) -> VectorCache:
-    """The shared cache of a chain or engine and its retriever: the user's; rejected if they have different ones."""
-    own, its = outer.vector_cache, inner.vector_cache
-    if not outer._has_user_cache:  # noqa: SLF001
-        return its  # type: ignore[no-any-return]
-    files = [(cache.path and cache.path.resolve(), cache.namespace) for cache in (own, its)]
-    same = own is its or (own.path is not None and files[0] == files[1])
-    if inner._has_user_cache and not same:  # noqa: SLF001
-        raise OptionError("the retriever has a different vector_cache; pass vector_cache to only one of them", own)
-    return own  # type: ignore[no-any-return]
 
 
 def list_of_neighbors(found: Any, kind: str, chunk: Chunk) -> list[Any]:

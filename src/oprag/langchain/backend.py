@@ -65,7 +65,7 @@ class LangChainBackend(Backend):
 
         return Step(lambda: self.llm.stream(given, config), opened), _CollectedChunks()
 
-    def embedding(self) -> tuple[Any, VectorCache | None]:
+    def embedding(self) -> tuple[Any, VectorCache]:
         """The embedder, and the cache of its vectors."""
         return as_embedder(self.embeddings), self.retriever.vector_cache
 

@@ -23,11 +23,9 @@ from oprag.adapters.fields import (
     MethodFields,
     ReadSourceFields,
     StoreOrderFields,
-    common_cache,
     given_options,
 )
 from oprag.adapters.name_hints import LANGCHAIN_CHAIN
-from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.chain_output import ChainOutput
@@ -88,8 +86,8 @@ class OrderPreservingChain(
         search_type: With a vector store: as in `OrderPreservingRetriever`.
         search_kwargs: With a vector store: as in `OrderPreservingRetriever`.
         embeddings: LangChain embeddings or an `oprag.Embedder`, for `reciprocal` and `rank_by="cosine"`.
-        vector_cache: Cache of computed vectors, shared with the retriever; by default that of an
-            `OrderPreservingRetriever`, else 256 MiB in memory.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default. That of an `OrderPreservingRetriever` is
+            set there, and also used here.
         read_source: As in `OrderPreservingRetriever`, and for `long_context` and `self_route`.
         input_key: The key of the question.
         output_key: The key of the answer.
@@ -167,7 +165,6 @@ class OrderPreservingChain(
                 "input_key, output_key, documents_key, citations_key and message_key must differ", self.output_key
             )
         self._check_method(self._options)
-        _ = self._cache  # rejects two different caches
         return self
 
     @cached_property
@@ -183,8 +180,9 @@ class OrderPreservingChain(
         if not self.store_order:
             parts["store_order"] = False
         if isinstance(self.retriever, OrderPreservingRetriever):
-            # The chain's embeddings are for its methods, and the cache is shared, so both are allowed here.
+            # The chain's embeddings are for its methods.
             misplaced = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
+            misplaced += ["vector_cache"] if self._has_user_cache else []
             if misplaced:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever, which has its own options; set "
@@ -202,12 +200,6 @@ class OrderPreservingChain(
         if self._retriever is self.retriever or wrapped is None:
             return False
         return not any(isinstance(inner, BaseRetriever) for inner in walk(wrapped))
-
-    @cached_property
-    def _cache(self) -> VectorCache | None:
-        """The cache that replaces the retriever's own; None if the chain was not given one."""
-        cache = common_cache(self, self._retriever)
-        return None if cache is self._retriever.vector_cache else cache
 
     @cached_property
     def _options(self) -> MethodOptions:
@@ -561,7 +553,7 @@ class OrderPreservingChain(
     def _question(
         self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions
     ) -> tuple[Task, LangChainBackend, Limit]:
-        retriever, filter = self._searching_retriever(), inputs.get("filter")
+        retriever, filter = self._retriever, inputs.get("filter")
         get_filter = partial(filter_of, retriever, filter)
         if self._retrieves_by_chain:
             # Such a chain handles the conversation itself. Without a retriever in it, it also handles the filter.
@@ -589,11 +581,6 @@ class OrderPreservingChain(
             # A nested chain must not use this limit: it would deadlock, waiting for calls that wait for it.
             _batch_limit.set(None)
         return task, backend, limit
-
-    def _searching_retriever(self) -> OrderPreservingRetriever:
-        if self._cache is None:
-            return self._retriever
-        return self._retriever.model_copy(update={"vector_cache": self._cache})
 
     @property
     def _cited_keys(self) -> tuple[str | None, str | None]:

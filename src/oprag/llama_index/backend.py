@@ -89,7 +89,7 @@ class LlamaIndexBackend(Backend):
             step = Step(lambda: llm.stream_chat(given), lambda: llm.astream_chat(given))
         return step, _CollectedResponses()
 
-    def embedding(self) -> tuple[Any, VectorCache | None]:
+    def embedding(self) -> tuple[Any, VectorCache]:
         """The embedder, and the cache of its vectors."""
         return as_embedder(self.embed_model()), self.cache
 

@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Self
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.response.schema import (
-    RESPONSE_TYPE,
-)
+from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
@@ -28,10 +26,9 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.adapters.fields import MethodFields, common_cache, given_options
+from oprag.adapters.fields import MethodFields, given_options
 from oprag.adapters.name_hints import LLAMA_INDEX_ENGINE
 from oprag.context import Context, build_context
-from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
@@ -39,7 +36,7 @@ from oprag.llama_index.nodes import chunks_of, nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
-from oprag.llama_index.vectors import IndexFields, NodeSources, refuse_reordered
+from oprag.llama_index.vectors import IndexFields, refuse_reordered
 from oprag.methods.answer import Answer, Completion
 from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
@@ -66,8 +63,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         node_postprocessors: Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs.
         embed_model: An embedding model or an `oprag.Embedder`, for thresholds, `reciprocal` and `rank_by="cosine"`; by
             default that of the retriever or its index, else `Settings.embed_model` if you set it.
-        vector_cache: Cache of computed vectors, shared with the retriever; by default that of an
-            `OrderPreservingRetriever`, else 256 MiB in memory.
+        vector_cache: Cache of computed vectors; 256 MiB in memory by default. That of an `OrderPreservingRetriever` is
+            set there, and also used here.
         read_source: As in `OrderPreservingPostprocessor`, and for `long_context` and `self_route`.
         streaming: Whether `query` returns a streaming response.
         callback_manager: LlamaIndex's callbacks.
@@ -142,18 +139,18 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                     f"node_postprocessors must be LlamaIndex node postprocessors, got {describe(postprocessor)}",
                     postprocessor,
                 )
-        if self._ours is not None:
+        if self._searching is self:
+            refuse_reordered(self.retriever)
+        else:
             parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
             parts += [] if self.store_order else ["store_order"]
+            parts += ["vector_cache"] if self._has_user_cache else []
             if misplaced := [*given_options(self), *parts]:
                 raise OptionError(
                     "the retriever is an OrderPreservingRetriever, which has its own options; set "
                     f"{', '.join(misplaced)} there",
                     misplaced,
                 )
-            self._sources(self._ours.context_options)
-        else:
-            refuse_reordered(self.retriever)
         super()._check()
         self._options = self._checked_options()
         for postprocessor in self.node_postprocessors:
@@ -172,12 +169,10 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         options.numbered(self._context_options_now)
         return options
 
-    # An OrderPreservingRetriever has its own options, which may be assigned later, so they are read at each question.
-    # The engine's model is for its methods; the cache is shared.
-
     @property
-    def _ours(self) -> OrderPreservingRetriever | None:
-        return self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else None
+    def _searching(self) -> OrderPreservingRetriever | OrderPreservingQueryEngine:
+        """What has the options of the search: an `OrderPreservingRetriever`, which may change them later, or this."""
+        return self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else self
 
     @property
     def _searched(self) -> BaseRetriever:
@@ -185,16 +180,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @property
     def _context_options_now(self) -> ContextOptions:
-        return self._context_options(stitch=True) if self._ours is None else self._ours.context_options
+        return self._searching._context_options(stitch=True)  # noqa: SLF001
 
     def _model(self) -> Any:
-        ours = self._ours
-        return super()._model() if ours is None or self.embed_model is not None else ours._model()  # noqa: SLF001
-
-    def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
-        if (ours := self._ours) is not None:
-            return ours._sources(options, common_cache(self, ours))  # noqa: SLF001
-        return super()._sources(options, cache)
+        searching = self._searching
+        return super()._model() if searching is self or self.embed_model is not None else searching._model()  # noqa: SLF001
 
     @classmethod
     def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **options: Any) -> Self:
@@ -365,7 +355,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         self, question: str, options: MethodOptions, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> tuple[Task, LlamaIndexBackend]:
         """The task for a question, and the backend that answers it."""
-        ours, context_options = self._ours, self._context_options_now
+        searching, context_options = self._searching, self._context_options_now
         window = window_of(self.llm, context_options.count_tokens)
         history = history_of(chat_history)
         task = Task(question, options, context_options, choices, history, window=window)  # type: ignore[arg-type]
@@ -373,14 +363,14 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         return task, LlamaIndexBackend(
             self.llm,
             # An OrderPreservingRetriever would return its nodes in source order, so their ranks would be lost.
-            self.retriever if ours is None else ours.retriever,
+            searching.retriever,
             self.node_postprocessors,
             context_options,
-            self._sources(context_options),
-            self.vector_cache if ours is None else common_cache(self, ours),
+            searching._sources(context_options),  # noqa: SLF001
+            searching.vector_cache,
             self._model,
             options.prompts,
-            (ours or self)._find_positions,  # noqa: SLF001
+            searching._find_positions,  # noqa: SLF001
             reader=self._reader,
         )
 
@@ -443,9 +433,9 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     def _source_nodes(self, contexts: Iterable[Context], more: Sequence[NodeWithScore] = ()) -> list[NodeWithScore]:
         """The nodes of the contexts in order, without duplicates, followed by additional ones."""
-        ours, nodes = self._ours or self, dict[str, NodeWithScore]()
+        searching, nodes = self._searching, dict[str, NodeWithScore]()
         for context in contexts:
-            for scored in nodes_of(context, annotate=ours.annotate, stitch=ours.stitch):
+            for scored in nodes_of(context, annotate=searching.annotate, stitch=searching.stitch):
                 nodes.setdefault(scored.node.node_id, scored)
         return [*nodes.values(), *more]
 

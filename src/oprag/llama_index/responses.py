@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
 from llama_index.core.base.response.schema import (
@@ -22,6 +22,8 @@ from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["AnswerPieces", "response_of", "streaming_response", "streaming_response_async"]
 
+_SourceNodes = Callable[[list[Context]], list[NodeWithScore]]
+
 
 def response_of(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
     """The response for an answer: with an object, if the model returned one."""
@@ -31,79 +33,70 @@ def response_of(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
     return Response(answer.text, source_nodes=nodes, metadata=metadata)
 
 
-def streaming_response(
-    shown: Iterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
-) -> StreamingResponse:
+def streaming_response(all_shown: Iterator[Shown], source_nodes: _SourceNodes) -> StreamingResponse:
     """A streaming response, returned when retrieval is complete and the answer starts."""
     contexts: list[Context] = []
-    for first in shown:
+    for first in all_shown:
         if not isinstance(first, Context):
             break
         contexts.append(first)
     nodes = source_nodes(contexts)
-    metadata = _metadata(nodes)
+    pieces = AnswerPieces(_metadata(nodes))
 
-    def pieces() -> Generator[str, None, None]:
-        pieces_of = AnswerPieces(metadata)
-        yield from pieces_of.take(first)
-        for one in shown:
-            yield from pieces_of.take(one)
+    def texts() -> Generator[str, None, None]:
+        yield from pieces.texts(first)
+        for shown in all_shown:
+            yield from pieces.texts(shown)
 
-    return StreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
+    return StreamingResponse(texts(), source_nodes=nodes, metadata=pieces.metadata)
 
 
 async def streaming_response_async(
-    shown: AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
+    all_shown: AsyncIterator[Shown], source_nodes: _SourceNodes
 ) -> AsyncStreamingResponse:
     """Async version of `streaming_response`."""
     contexts: list[Context] = []
-    async for first in shown:
+    async for first in all_shown:
         if not isinstance(first, Context):
             break
         contexts.append(first)
     nodes = source_nodes(contexts)
-    metadata = _metadata(nodes)
+    pieces = AnswerPieces(_metadata(nodes))
 
-    async def pieces() -> AsyncGenerator[str, None]:
-        pieces_of = AnswerPieces(metadata)
-        for piece in pieces_of.take(first):
-            yield piece
-        async for one in shown:
-            for piece in pieces_of.take(one):
-                yield piece
+    async def texts() -> AsyncGenerator[str, None]:
+        for text in pieces.texts(first):
+            yield text
+        async for shown in all_shown:
+            for text in pieces.texts(shown):
+                yield text
 
-    return AsyncStreamingResponse(pieces(), source_nodes=nodes, metadata=metadata)
+    return AsyncStreamingResponse(texts(), source_nodes=nodes, metadata=pieces.metadata)
 
 
 class AnswerPieces:
     """The pieces of the text of an answer; a single piece if the answer was not streamed."""
 
     def __init__(self, metadata: dict[str, Any] | None = None) -> None:
-        self._metadata = {} if metadata is None else metadata
+        self.metadata = {} if metadata is None else metadata
         self._streamed = False
 
-    def take(self, shown: Shown) -> Iterator[str]:
-        """The pieces in a value that the driver emits."""
-        if isinstance(shown, str):
-            if shown:
-                self._streamed = True
-                yield shown
-        elif isinstance(shown, Answer):
-            self._metadata.update(_about(shown))
-            if not self._streamed:
-                yield shown.text
+    def texts(self, shown: Shown) -> list[str]:
+        """The pieces in a value that the driver emits; the last one completes the metadata."""
+        text = shown if isinstance(shown, str) else ""
+        if isinstance(shown, Answer):
+            self.metadata.update(_about(shown))
+            return [] if self._streamed else [shown.text]
+        self._streamed = self._streamed or bool(text)
+        return [text] if text else []
 
-    def with_answer(self, shown: Shown) -> Iterator[str | Answer]:
+    def with_answer(self, shown: Shown) -> list[str | Answer]:
         """The pieces, and then the answer; an answer with an object has no text in pieces."""
         if not isinstance(shown, Answer):
-            yield from self.take(shown)
-            return
-        if shown.parsed is None:
-            yield from self.take(shown)
-        yield shown
+            return [*self.texts(shown)]
+        return [*(self.texts(shown) if shown.parsed is None else ()), shown]
 
 
-def _metadata(nodes: Sequence[NodeWithScore]) -> dict[str, Any]:
+def _metadata(nodes: list[NodeWithScore]) -> dict[str, Any]:
     """The metadata of the nodes, in the same format as LlamaIndex's own synthesizers."""
     return {scored.node.node_id: scored.node.metadata for scored in nodes}
 

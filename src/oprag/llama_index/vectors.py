@@ -20,7 +20,6 @@ from oprag.adapters.name_hints import HOW_TO_PASS
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
-from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
@@ -131,7 +130,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         """The retriever of the nodes, if known."""
         return None
 
-    def _sources(self, options: ContextOptions, cache: VectorCache | None = None) -> NodeSources | None:
+    def _sources(self, options: ContextOptions) -> NodeSources | None:
         """The sources of vectors and neighbors; None if the options need neither."""
         if not (options.needs_vectors or options.reads_sources):
             return None
@@ -149,7 +148,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         store = None
         if searched is not None and searched.vector_store is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
-        vectors = VectorSources(embedder, cache or self.vector_cache, store, _embedded_text, self._embedder_option)
+        vectors = VectorSources(embedder, self.vector_cache, store, _embedded_text, self._embedder_option)
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 

@@ -220,7 +220,7 @@ class Backend(ABC):
         """Call the model; may raise any error."""
 
     @abstractmethod
-    def embedding(self) -> tuple[Any, VectorCache | None]:
+    def embedding(self) -> tuple[Any, VectorCache]:
         """The `oprag.Embedder`, and the cache of its vectors."""
 
     def opened(self, prompt: Prompt) -> tuple[Step, Collected] | None:  # noqa: ARG002

@@ -200,18 +200,16 @@ RECIPROCAL = ["What is first?\nWhat is second?", "One.", "Two.", "All."]
 
 
 @pytest.mark.parametrize("method", ["stuff", "reciprocal"])
-@pytest.mark.parametrize("given_to", ["chain", "retriever", "both", "both-by-path"])
-def test_a_chain_around_our_retriever_uses_the_cache_that_was_given(store, embeddings, tmp_path, given_to, method):
+def test_a_chain_around_our_retriever_uses_its_cache(store, embeddings, tmp_path, method):
     path = tmp_path / "vectors.db"
 
     def chain() -> OrderPreservingChain:
         cache = VectorCache(path, namespace="words")
-        to_retriever = {} if given_to == "chain" else {"vector_cache": cache}
-        again = VectorCache(str(path), namespace="words") if given_to == "both-by-path" else cache
-        to_chain = {} if given_to == "retriever" else {"vector_cache": again}
-        retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), similarity_threshold=-1, **to_retriever)
+        retriever = OrderPreservingRetriever(
+            vectorstore=UnknownStore(store), similarity_threshold=-1, vector_cache=cache
+        )
         llm = FakeListChatModel(responses=RECIPROCAL)
-        return OrderPreservingChain(llm=llm, retriever=retriever, embeddings=embeddings, method=method, **to_chain)
+        return OrderPreservingChain(llm=llm, retriever=retriever, embeddings=embeddings, method=method)
 
     first = chain().invoke({"input": QUESTION})
     assert len(VectorCache(path, namespace="words")) > 3
@@ -243,16 +241,11 @@ def test_the_cache_of_a_chain_stays_its_own_when_it_is_copied(store, embeddings,
     assert (len(cache) > 0) == wraps
 
 
-def test_two_caches_for_one_chain_are_refused(store, tmp_path):
+def test_the_cache_of_our_retriever_is_set_there(store):
     llm = FakeListChatModel(responses=["North."])
-    ours = OrderPreservingRetriever(
-        vectorstore=UnknownStore(store), vector_cache=VectorCache(tmp_path / "a.db", namespace="words")
-    )
-    for other in (VectorCache(tmp_path / "b.db", namespace="words"), VectorCache()):
-        with pytest.raises(
-            ValidationError, match="the retriever has a different vector_cache; pass vector_cache to only one"
-        ):
-            OrderPreservingChain(llm=llm, retriever=ours, vector_cache=other)
+    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store))
+    with pytest.raises(ValidationError, match="which has its own options; set vector_cache there"):
+        OrderPreservingChain(llm=llm, retriever=ours, vector_cache=VectorCache())
 
 
 def test_our_own_index_gives_its_vectors(ask):

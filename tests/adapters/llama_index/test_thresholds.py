@@ -219,20 +219,16 @@ def test_a_retriever_that_is_none_of_an_index_works_through_the_cache(index, mod
     assert model.embedded == (1, 5)
 
 
-@pytest.mark.parametrize("given_to", ["engine", "retriever", "both", "both-by-path"])
-def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, model, tmp_path, given_to):
+def test_an_engine_around_our_retriever_uses_its_cache(index, model, tmp_path):
     path = tmp_path / "vectors.db"
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
 
     def ask() -> None:
         cache = VectorCache(path, namespace="words")
-        to_retriever = {} if given_to == "engine" else {"vector_cache": cache}
-        again = VectorCache(str(path), namespace="words") if given_to == "both-by-path" else cache
-        to_engine = {} if given_to == "retriever" else {"vector_cache": again}
-        retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embed_model=model, **to_retriever, **BOTH)
-        engine = OrderPreservingQueryEngine(
-            llm=MockLLM(), retriever=retriever, embed_model=model, method="reciprocal", **to_engine
+        retriever = OrderPreservingRetriever(
+            retriever=ListRetriever(nodes), embed_model=model, vector_cache=cache, **BOTH
         )
+        engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, embed_model=model, method="reciprocal")
         engine.query(QUESTION)
         engine.model_copy(update={"passage_tokens": 512}).query(QUESTION)
 
@@ -246,6 +242,12 @@ def test_an_engine_around_our_retriever_uses_the_cache_that_was_given(index, mod
     assert not set(TEXTS) & set(model._inner.documents)
     assert len(model._inner.questions) == 2
     assert len(VectorCache(path, namespace="words")) == kept
+
+
+def test_the_cache_of_our_retriever_is_set_there(index):
+    ours = OrderPreservingRetriever(retriever=index.as_retriever())
+    with pytest.raises(ValidationError, match="which has its own options; set vector_cache there"):
+        OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours, vector_cache=VectorCache())
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
