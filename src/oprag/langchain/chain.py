@@ -334,98 +334,51 @@ class OrderPreservingChain(
         with _one_limit(config, self.max_concurrency):
             return await super().abatch(inputs, config, **kwargs)
 
-    def answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Answer:
+    def answer(self, question: str, *, config: RunnableConfig | None = None, **inputs: Any) -> Answer:
         """Answer a question, and return the answer with its contexts, model calls and token usage.
 
         Args:
             question: The question.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: The conversation so far: messages or pairs of texts.
-            filter: The filter of every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
-            **inputs: Other values for the prompts.
+            **inputs: The other inputs, as in `invoke`: `chat_history`, `choices`, `filter`, and values for the prompts.
 
         Raises:
             QueryError: The question is empty or not a string.
             ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, filter, inputs)
-        self._run(partial(self._answered, kept=kept), inputs, config)
+        self._run(partial(self._answered, kept=kept), {**inputs, self.input_key: question}, config)
         return kept[0]
 
-    async def aanswer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
-    ) -> Answer:
+    async def aanswer(self, question: str, *, config: RunnableConfig | None = None, **inputs: Any) -> Answer:
         """Async version of `answer`."""
         kept: list[Answer] = []
-        inputs = self._as_input(question, choices, chat_history, filter, inputs)
-        await self._arun(partial(self._answered, kept=kept), inputs, config)
+        await self._arun(partial(self._answered, kept=kept), {**inputs, self.input_key: question}, config)
         return kept[0]
 
     def stream_answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
+        self, question: str, *, config: RunnableConfig | None = None, **inputs: Any
     ) -> Iterator[str | Answer]:
         """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
         kept: list[Answer] = []
-        given = self._as_input(question, choices, chat_history, filter, inputs)
-        for piece in self._streamed(given, config, kept):
+        for piece in self._streamed({**inputs, self.input_key: question}, config, kept):
             if isinstance(text := piece.get(self.output_key), str):
                 yield text
         yield kept[0]
 
     async def astream_answer(
-        self,
-        question: str,
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
+        self, question: str, *, config: RunnableConfig | None = None, **inputs: Any
     ) -> AsyncIterator[str | Answer]:
         """Async version of `stream_answer`."""
         kept: list[Answer] = []
-        given = self._as_input(question, choices, chat_history, filter, inputs)
-        async with aclosing(self._astreamed(given, config, kept)) as pieces:
+        async with aclosing(self._astreamed({**inputs, self.input_key: question}, config, kept)) as pieces:
             async for piece in pieces:
                 if isinstance(text := piece.get(self.output_key), str):
                     yield text
         yield kept[0]
 
     def answer_with(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
+        self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None, **inputs: Any
     ) -> MethodAnswers:
         """Answer a question with several methods and a single retrieval.
 
@@ -434,11 +387,8 @@ class OrderPreservingChain(
         Args:
             question: The question.
             methods: The names of the methods.
-            choices: The answers to choose from, for a multiple-choice question.
-            chat_history: The conversation so far: messages or pairs of texts.
-            filter: The filter of every search for this question, as in `OrderPreservingRetriever.get_context`.
             config: LangChain's config.
-            **inputs: Other values for the prompts.
+            **inputs: The other inputs, as in `answer`.
 
         Returns:
             The answers; displayed as a table when printed or shown in a notebook.
@@ -449,31 +399,17 @@ class OrderPreservingChain(
         """
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
-        self._run(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
+        self._run(compared, {**inputs, self.input_key: question}, config)
         return MethodAnswers(question, tuple(kept))
 
     async def aanswer_with(
-        self,
-        question: str,
-        methods: Sequence[str],
-        *,
-        choices: Sequence[str] = (),
-        chat_history: Sequence[Any] = (),
-        filter: Any = None,
-        config: RunnableConfig | None = None,
-        **inputs: Any,
+        self, question: str, methods: Sequence[str], *, config: RunnableConfig | None = None, **inputs: Any
     ) -> MethodAnswers:
         """Async version of `answer_with`."""
         kept: list[Answer] = []
         compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
-        await self._arun(compared, self._as_input(question, choices, chat_history, filter, inputs), config)
+        await self._arun(compared, {**inputs, self.input_key: question}, config)
         return MethodAnswers(question, tuple(kept))
-
-    def _as_input(
-        self, question: Any, choices: Any, chat_history: Any, filter: Any, inputs: dict[str, Any]
-    ) -> dict[str, Any]:
-        given = {key: value for key, value in (("choices", choices), ("chat_history", chat_history)) if value}
-        return {**inputs, **given, **({} if filter is None else {"filter": filter}), self.input_key: question}
 
     def _run(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
         """Run a body as a LangChain run."""
