@@ -1,9 +1,10 @@
-"""Values that each option of `ContextOptions` refuses and takes, for every surface that has these options.
+"""Values that each option of `ContextOptions` and `MethodOptions` refuses and takes, for every surface that has them.
 
-`ContextOptions` itself, and the fields that all adapters inherit, are tried with all of them. The other surfaces are
-tried with one of each, which shows that they ask `ContextOptions`.
+The dataclasses themselves, and the fields that all adapters inherit, are tried with all of them. The other surfaces are
+tried with one of each, which shows that they ask the dataclasses.
 """
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,40 @@ GOOD: dict[str, list[Any]] = {
     "header": [None, "", "# {source}", "{{literal}} {rank}", *(f"{{{field}}}" for field in HEADER_FIELDS), repr],
 }
 
+BAD_FOR_METHODS: dict[str, list[Any]] = {
+    "method": [None, "", 5, ("stuff",)],
+    "inner_method": ["", None, 5],
+    "passage_tokens": ["5", 0, -1, 1.5, None, True],
+    "collapse_tokens": [0, -1, 1.5, "5", False],
+    "rank_by": ["cosinus", "", None, 5, ["cosine"]],
+    "variants": [0, -1, 2.0, "4", None, True],
+    "answer_threshold": [1.1, -1.1, "0.5", None, True, float("nan"), float("inf")],
+    "source_token_budget": [0, -1, 1.5, "5", True],
+    "overflow": ["truncate", "", None, 5],
+    "cite": [None, 1, "yes"],
+    "condense": [None, 0, "no"],
+    "empty_answer": [None, 5, b"x"],
+    "on_error": ["ignore", "", None, 5],
+    "max_concurrency": [0, -1, 1.5, "8", None, True],
+}
+
+GOOD_FOR_METHODS: dict[str, list[Any]] = {
+    "method": ["stuff", "my_own"],
+    "inner_method": ["refine"],
+    "passage_tokens": [1, 4_096, np.int64(5)],
+    "collapse_tokens": [None, 1, np.int64(5)],
+    "rank_by": ["confidence", "cosine"],
+    "variants": [1, 9, np.int32(5)],
+    "answer_threshold": [-1, 0, 1, 0.25, np.float32(0.5), np.float64(0.5), Fraction(1, 2)],
+    "source_token_budget": [None, 1, np.int64(5)],
+    "overflow": ["error", "truncate_middle", "truncate_end"],
+    "cite": [True, False],
+    "condense": [True, False],
+    "empty_answer": ["", "Nothing."],
+    "on_error": ["raise", "skip"],
+    "max_concurrency": [1, 128, np.int64(5)],
+}
+
 
 def cases(table: dict[str, list[Any]]) -> list[ParameterSet]:
     """Each value of a table, with its option."""
@@ -85,4 +120,7 @@ def of_its_type(name: str) -> list[Any]:
 a_bad_value_of_each = pytest.mark.parametrize(("name", "value"), [(name, values[0]) for name, values in BAD.items()])
 a_bad_value_of_each_type = pytest.mark.parametrize(
     ("name", "value"), [(name, values[0]) for name in BAD if (values := of_its_type(name))]
+)
+a_bad_value_of_each_for_methods = pytest.mark.parametrize(
+    ("name", "value"), [(name, values[0]) for name, values in BAD_FOR_METHODS.items()]
 )

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
-from langchain_classic.chains.question_answering.map_rerank_prompt import PROMPT
 
 from oprag.errors import OptionError, QueryError
-from oprag.methods import MethodOptions
 from tests.adapters.contract.frameworks import (
     Framework,
     both_sides,
     each_framework,
     each_method,
-    each_way,
 )
-from tests.adapters.scripted import BOOK, METHODS, QUESTION, by_step, part_numbers
+from tests.adapters.scripted import METHODS, QUESTION, by_step, part_numbers
 
 pytestmark = each_framework
 
@@ -56,54 +52,6 @@ async def test_every_answer_can_be_explained_and_saved(framework: Framework, way
 
 
 @both_sides
-async def test_answers_and_confidences(framework: Framework, way: str):
-    model = framework.model(reply=by_step)
-    reranked = await framework.answer(framework.over(model, "map_rerank", max_concurrency=1), way)
-    told = [float(re.findall(r"\d+$", by_step(prompt))[0]) for prompt in model.read]
-    assert [one.confidence for one in reranked.answers] == told
-    best = told.index(max(told))
-    assert [one.chosen for one in reranked.answers] == [number == best for number in range(4)]
-    assert reranked.text == by_step(model.read[best]).split("\n")[0]
-    other = await framework.answer(framework.over(framework.model(reply=by_step), "reciprocal", variants=2), way)
-    assert [one.question for one in other.answers] == by_step(other.calls[0].prompt.text).splitlines()
-    assert all(one.cosine is not None for one in other.answers)
-    routed = await framework.answer(framework.over(framework.model(reply=by_step), "self_route"), way)
-    assert routed.passages[0].text == BOOK
-
-
-@each_way
-@pytest.mark.parametrize("reason", [" (the passage answers it fully)", "<|im_end|>", "/100."])
-async def test_the_scores_of_the_map_rerank_prompt_of_langchain(framework: Framework, reason: str, way: str):
-    def reply(prompt: str) -> str:
-        (number,) = part_numbers(prompt)
-        return f"Answer {number}.\nScore: {100 if number == 2 else 20}{reason}"
-
-    answerer = framework.over(framework.model(reply=reply), "map_rerank", prompts={"rerank": PROMPT.template})
-    assert await framework.run(answerer, way) == "Answer 2."
-
-
-@both_sides
-async def test_a_score_that_cannot_be_read_is_noted(framework: Framework, way: str):
-    model = framework.model(reply=lambda prompt: "An answer." if "Part 1 of" in prompt else "Another.\nScore: 20")
-    answer = await framework.answer(framework.over(model, "map_rerank"), way)
-    assert answer.text == "Another."
-    assert answer.notes == ("no confidence could be parsed for 1 of 4 answers, which cannot win",)
-
-
-@each_way
-@each_method
-async def test_nothing_retrieved_costs_no_call(framework: Framework, method: str, way: str):
-    model = framework.model()
-    nothing = framework.retriever([])
-    answerer = framework.over(model, method, retriever=nothing)
-    assert await framework.result(answerer, way) == (MethodOptions().empty_answer, [])
-    answer = await framework.answer(framework.over(model, method, retriever=nothing, empty_answer="Nope."), way)
-    assert (answer.text, answer.calls, answer.usage.input_tokens) == ("Nope.", (), 0)
-    assert answer.notes
-    assert model.calls == []
-
-
-@both_sides
 @pytest.mark.parametrize("question", ["", " ", None, 3, b"x", [QUESTION], {"input": QUESTION}], ids=repr)
 async def test_a_question_is_a_text_with_words(framework: Framework, way: str, question: Any):
     model = framework.model()
@@ -127,22 +75,6 @@ async def test_choices_reach_the_call_that_answers(framework: Framework, method:
     assert "A. a ship\nB. a {boat}" in model.read[-1]
     assert answer.question == QUESTION
     assert choices == ["a ship", "a {boat}"]
-
-
-@both_sides
-async def test_choices_change_the_instruction(framework: Framework, way: str):
-    model = framework.model()
-    answerer = framework.over(model, prompts={"answer": "{instruction} {context} {question}"})
-    await framework.answer(answerer, way, choices=("x", "y"))
-    assert model.read[0].startswith("Answer with the letter")
-
-
-@both_sides
-async def test_choices_belong_to_the_question_that_was_asked_first(framework: Framework, way: str):
-    model = framework.model(reply=by_step)
-    await framework.answer(framework.over(model, "step_down", variants=2), way, choices=["a storm", "a calm"])
-    shown = {step: "A. a storm" in prompt for step, prompt in zip(model.steps, model.read, strict=True)}
-    assert shown == {"variants": True, "answer": False, "aggregate": True}
 
 
 @both_sides

@@ -19,7 +19,6 @@ from tests.adapters.contract.frameworks import (
     both_streams,
     each_framework,
     each_kind_of_model,
-    each_method,
     each_way,
 )
 from tests.adapters.scripted import by_step
@@ -72,39 +71,6 @@ async def test_one_error_names_the_call_and_keeps_its_cause(
 
 
 @each_framework
-@each_way
-@pytest.mark.parametrize(
-    "error", [TimeoutError("too slow"), RateLimited("429"), ValueError("bad"), OSError(104, "reset")]
-)
-async def test_every_kind_of_error_is_the_cause(framework: Framework, way: str, error: Exception):
-    with pytest.raises(ModelError, match=type(error).__name__) as caught:
-        await framework.run(framework.over(framework.model(error=on(0, error=error))), way)
-    assert caught.value.__cause__ is error
-
-
-@each_framework
-@each_way
-@each_method
-async def test_with_every_call_failing_there_is_nothing_to_answer_from(framework: Framework, method: str, way: str):
-    """An empty answer would look like one."""
-    cause = TimeoutError("too slow")
-    model = framework.model(error=lambda number: cause)
-    with pytest.raises(ModelError, match=r"(\d) of \1 calls failed, so .* failed: TimeoutError: too slow") as caught:
-        await framework.run(framework.over(model, method, on_error="skip"), way)
-    assert caught.value.__cause__ is cause
-
-
-@each_framework
-@each_way
-@pytest.mark.parametrize(("method", "failing"), [("map_reduce", 4), ("step_down", 3), ("reciprocal", 3)])
-async def test_without_its_last_call_a_method_has_no_answer(framework: Framework, method: str, failing: int, way: str):
-    model = framework.model(reply=by_step, error=on(failing))
-    answerer = framework.over(model, method, variants=2, max_concurrency=1, on_error="skip")
-    with pytest.raises(ModelError, match=rf"1 of {failing + 1} calls failed"):
-        await framework.run(answerer, way)
-
-
-@each_framework
 @both_sides
 @pytest.mark.parametrize(
     ("method", "failing", "steps"),
@@ -140,44 +106,10 @@ async def test_skipped_calls_are_on_record(
 
 @each_framework
 @each_way
-async def test_skipping_gives_the_answer_of_the_others(framework: Framework, way: str):
-    model = framework.model(reply=by_step, error=on(1))
-    answerer = framework.over(model, "map_reduce", on_error="skip", max_concurrency=1)
-    with pytest.warns(ModelWarning, match="1 of 5"):
-        text = await framework.run(answerer, way)
-    *mapped, reduced = model.read
-    assert text == by_step(reduced)
-    assert [by_step(prompt) in reduced for prompt in mapped] == [True, False, True, True]
-    # In the order of the source.
-    places = [reduced.index(by_step(prompt)) for number, prompt in enumerate(mapped) if number != 1]
-    assert places == sorted(places)
-
-
-@each_framework
-@each_way
-async def test_a_skipped_last_refinement_leaves_the_answer_before_it(framework: Framework, way: str):
-    model = framework.model(reply=by_step, error=on(3))
-    with pytest.warns(ModelWarning):
-        text = await framework.run(framework.over(model, "refine", on_error="skip"), way)
-    assert text == by_step(model.read[2])
-
-
-@each_framework
-@each_way
 async def test_a_warning_points_at_the_caller(framework: Framework, way: str):
     with pytest.warns(ModelWarning) as caught:
         await framework.run(framework.over(framework.model(error=on(0)), "refine", on_error="skip"), way)
     assert not Path(caught[0].filename).is_relative_to(Path(oprag.__file__).parent)
-
-
-@each_framework
-@both_sides
-async def test_refine_goes_on_after_a_skipped_call(framework: Framework, way: str):
-    model = framework.model(reply=by_step, error=on(0, 2))
-    with pytest.warns(ModelWarning, match="2 of 4"):
-        answer = await framework.answer(framework.over(model, "refine", on_error="skip"), way)
-    assert model.steps == ["answer", "answer", "refine", "refine"]
-    assert answer.text.startswith("Refine")
 
 
 @each_framework
@@ -228,58 +160,6 @@ async def test_a_stream_that_breaks_before_anything_was_shown_can_be_skipped(fra
     with pytest.warns(ModelWarning, match="1 of 4"):
         text = await framework.run(framework.over(model, "refine", on_error="skip"), way)
     assert text.startswith("Refine")
-
-
-@each_framework
-@each_way
-@each_method
-async def test_no_text_is_no_error_and_noted(framework: Framework, way: str, method: str):
-    answerer = framework.over(framework.model(reply=lambda prompt: ""), method)
-    assert await framework.run(answerer, way) == ""
-    answer = await framework.answer(answerer, way)
-    assert answer.notes
-    if method == "stuff":
-        assert answer.notes == ("the model's reply was empty",)
-
-
-GARBAGE = [
-    "",
-    " \n\t ",
-    "\x00\x01\ufffd\ud83d",
-    "{" * 50,
-    "]]]",
-    "1. \n2. \n- ",
-    "Confidence: ",
-    "Confidence: NaN",
-    "[999999999999]",
-    "🙂" * 500,
-    "a" * 20_000,
-]
-
-
-@each_framework
-@each_method
-@pytest.mark.parametrize("text", GARBAGE, ids=lambda text: repr(text[:12]))
-async def test_garbage_raises_nothing(framework: Framework, method: str, text: str):
-    answerer = framework.over(framework.model(reply=lambda prompt: text), method, cite=True)
-    answer = await framework.answer(answerer, "async_once")
-    # What follows the label of a confidence is not a part of the answer.
-    expected = "" if (method, text) == ("map_rerank", "Confidence: ") else text.strip()
-    assert answer.text.strip() == expected
-    assert answer.citations == ()
-    assert answer.explain()
-    assert answer.to_dict()["text"] == answer.text
-    assert await framework.run(answerer, "stream") == answer.text
-
-
-@each_framework
-@both_sides
-async def test_an_unreadable_confidence_costs_the_passage_alone(framework: Framework, way: str):
-    replies = {0: "A.\nConfidence: high", 1: "B.\nConfidence: 400", 2: "C.\nConfidence: 10", 3: "D."}
-    model = framework.model(reply=lambda prompt: replies[int(prompt.split()[2])])
-    answer = await framework.answer(framework.over(model, "map_rerank"), way)
-    assert answer.text == "C."
-    assert [one.confidence for one in answer.answers] == [None, None, 10, None]
 
 
 @each_framework

@@ -10,8 +10,16 @@ from pydantic import ValidationError
 
 from oprag import ContextOptions
 from oprag.errors import OptionError
-from tests.adapters.contract.surfaces import SURFACES, Surface, each_assignable_surface, each_surface
-from tests.option_values import a_bad_value_of_each
+from oprag.methods import MethodOptions
+from tests.adapters.contract.frameworks import Framework, each_framework
+from tests.adapters.contract.surfaces import (
+    SURFACES,
+    Surface,
+    each_assignable_surface,
+    each_surface,
+    each_that_answers,
+)
+from tests.option_values import a_bad_value_of_each, a_bad_value_of_each_for_methods
 
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(ContextOptions)}
 
@@ -78,6 +86,50 @@ def test_a_value_is_refused_in_the_words_of_the_dataclass(surface: Surface, name
         surface.make(**{name: value})
     assert str(expected.value) in str(caught.value)
     assert isinstance(caught.value, ValueError)
+
+
+@each_that_answers
+def test_every_option_of_methods_is_there_with_its_default(surface: Surface):
+    made = surface.make()
+    assert (
+        MethodOptions(**{field.name: getattr(made, field.name) for field in fields(MethodOptions)}) == MethodOptions()
+    )
+
+
+@each_that_answers
+@a_bad_value_of_each_for_methods
+def test_a_value_for_methods_is_refused_in_the_words_of_the_dataclass(surface: Surface, name: str, value: Any):
+    with pytest.raises(OptionError) as expected:
+        MethodOptions(**{name: value})
+    with pytest.raises(ValidationError) as caught:
+        surface.make(**{name: value})
+    assert str(expected.value) in str(caught.value)
+
+
+@each_framework
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "stuf"}, "unknown method 'stuf'"),
+        ({"method": "reciprocal"}, "requires embed"),
+        ({"method": "map_rerank", "rank_by": "cosine"}, "requires embed"),
+        ({"method": "long_context"}, "read_source"),
+        ({"method": "step_down", "inner_method": "step_down"}, "recurse endlessly"),
+        ({"method": "step_down", "inner_method": "self_route"}, "read_source"),
+        ({"read_source": "/no/such/folder"}, "read_source must be an existing folder"),
+        ({"read_source": 3}, "read_source must be"),
+        ({"prompts": {"anwser": "x"}}, "unknown prompt 'anwser'"),
+        ({"prompts": "x"}, "prompts must be a mapping"),
+        ({"cite": True, "header": str}, "header cannot be a function"),
+    ],
+    ids=str,
+)
+def test_what_a_method_lacks_is_said_when_its_object_is_made(
+    framework: Framework, options: dict[str, Any], message: str
+):
+    given: dict[str, Any] = {"retriever": framework.retriever([]), framework.embedder_option: None}
+    with pytest.raises(ValidationError, match=message):
+        framework.answerer(framework.model(), **given | options)
 
 
 @each_assignable_surface

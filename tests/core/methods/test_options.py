@@ -8,51 +8,15 @@ from oprag._internal.masking import describe
 from oprag.errors import OptionError, PromptError
 from oprag.methods import MethodOptions, Prompts
 from oprag.methods.options import as_method_options
-
-WRONG = {
-    "method": ["", None, 5, ("stuff",)],
-    "inner_method": ["", None, 5],
-    "passage_tokens": [0, -1, 1.5, "5", None, True],
-    "collapse_tokens": [0, -1, 1.5, "5", False],
-    "rank_by": ["cosinus", "", None, 5, ["cosine"]],
-    "variants": [0, -1, 2.0, "4", None, True],
-    "answer_threshold": [1.1, -1.1, "0.5", None, True, float("nan"), float("inf")],
-    "source_token_budget": [0, -1, 1.5, "5", True],
-    "overflow": ["truncate", "", None, 5],
-    "cite": [None, 1, "yes"],
-    "condense": [None, 0, "no"],
-    "empty_answer": [None, 5, b"x"],
-    "on_error": ["ignore", "", None, 5],
-    "max_concurrency": [0, -1, 1.5, "8", None, True],
-}
-RIGHT = {
-    "method": ["stuff", "my_own"],
-    "inner_method": ["refine"],
-    "passage_tokens": [1, 4_096, np.int64(5)],
-    "collapse_tokens": [None, 1, np.int64(5)],
-    "rank_by": ["confidence", "cosine"],
-    "variants": [1, 9, np.int32(5)],
-    "answer_threshold": [-1, 0, 1, 0.25, np.float32(0.5), np.float64(0.5), Fraction(1, 2)],
-    "source_token_budget": [None, 1, np.int64(5)],
-    "overflow": ["error", "truncate_middle", "truncate_end"],
-    "cite": [True, False],
-    "condense": [True, False],
-    "empty_answer": ["", "Nothing."],
-    "on_error": ["raise", "skip"],
-    "max_concurrency": [1, 128, np.int64(5)],
-}
-
-
-def pairs(options):
-    return [(name, value) for name, values in options.items() for value in values]
+from tests.option_values import BAD_FOR_METHODS, GOOD_FOR_METHODS, cases
 
 
 def test_every_option_is_here():
     names = {field.name for field in dataclasses.fields(MethodOptions)} - {"prompts"}
-    assert names == set(WRONG) == set(RIGHT)
+    assert names == set(BAD_FOR_METHODS) == set(GOOD_FOR_METHODS)
 
 
-@pytest.mark.parametrize(("name", "value"), pairs(WRONG))
+@pytest.mark.parametrize(("name", "value"), cases(BAD_FOR_METHODS))
 def test_wrong_values_are_refused(name, value):
     with pytest.raises(OptionError, match=f"^{name} must be") as caught:
         MethodOptions(**{name: value})
@@ -75,7 +39,7 @@ def test_wrong_numbers_of_numpy_are_refused(name, value):
         MethodOptions(**{name: value})
 
 
-@pytest.mark.parametrize(("name", "value"), pairs(RIGHT))
+@pytest.mark.parametrize(("name", "value"), cases(GOOD_FOR_METHODS))
 def test_right_values_are_taken(name, value):
     taken = getattr(MethodOptions(**{name: value}), name)
     assert taken == value
@@ -90,18 +54,6 @@ def test_prompts_are_made_of_a_mapping():
         MethodOptions(prompts={"answer": "{question}"})  # type: ignore[arg-type]
     with pytest.raises(OptionError):
         MethodOptions(prompts=["answer"])  # type: ignore[arg-type]
-
-
-def test_defaults():
-    options = MethodOptions()
-    assert (options.method, options.inner_method, options.variants, options.answer_threshold) == (
-        "stuff",
-        "stuff",
-        4,
-        0.5,
-    )
-    assert (options.passage_tokens, options.collapse_tokens, options.max_concurrency) == (1_024, None, 8)
-    assert (options.rank_by, options.overflow, options.on_error) == ("confidence", "error", "raise")
 
 
 def test_every_option_is_described():

@@ -1,8 +1,8 @@
 import pytest
 
-from oprag.methods import Completion, Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
+from oprag.methods import Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
 from oprag.methods.run import Body, Request, flattened
-from tests.core.methods.helpers import World, numbers, parts
+from tests.core.methods.helpers import World, parts
 
 NOTHING = Result("", ())
 
@@ -114,13 +114,6 @@ def test_the_sequence_goes_in_rounds():
     ]
 
 
-def test_results_stand_in_the_sequence_of_the_bodies():
-    world = World(parts(1))
-    slow, quick = body("slow", generate("a"), generate("b")), body("quick")
-    text = world.result(together(slow, quick)).text
-    assert [part.split(":")[0] for part in text.split(" | ")] == ["slow", "quick"]
-
-
 def test_no_bodies():
     assert World().result(together()).text == ""
 
@@ -187,31 +180,3 @@ def test_what_is_no_request_is_named():
     wrong: list[object] = ["What?"]
     with pytest.raises(TypeError, match="What"):
         World(parts(1)).result(together(body("x", *wrong), body("y", generate("a"))))  # type: ignore[arg-type]
-
-
-def test_replies_of_long_bodies_do_not_mix():
-    def asking(name: str) -> Body:
-        read = []
-        for step in range(len(name)):
-            (reply,) = yield generate(f"{name}{step}")
-            read.append(reply.text)
-        return Result(",".join(read), ())
-
-    class Echo(World):
-        def generate(self, prompt: Prompt) -> Completion:
-            return Completion(prompt.step)
-
-    names = ["a", "bbb", "cc", "dddd"]
-    result = Echo().result(together(*map(asking, names)))
-    assert result.text == " | ".join(",".join(f"{name}{step}" for step in range(len(name))) for name in names)
-
-
-def test_the_contexts_of_bodies_are_their_own():
-    world = World({"a": parts(1, "a"), "b": parts(2, "b")})
-
-    def asking(question: str) -> Body:
-        (context,) = yield Retrieve((question,))
-        return Result(context.text, (context,))
-
-    first, second = world.result(together(asking("b"), asking("a"))).text.split(" | ")
-    assert (numbers(first), numbers(second)) == ([0, 1], [0])

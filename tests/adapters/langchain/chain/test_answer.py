@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +12,8 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
-from oprag.methods import Answer, MethodAnswers
-from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, ranked, run
+from oprag.methods import Answer
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
 from tests.meeting import Clock
@@ -25,75 +24,7 @@ async def ask(chain: Any, *given: Any, is_async: bool, **more: Any) -> Answer:
     return answer
 
 
-async def compare(chain: Any, methods: Sequence[str], *, is_async: bool) -> MethodAnswers:
-    compared: MethodAnswers = (
-        await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
-    )
-    return compared
-
-
-@every_way
-async def test_choices_are_an_input(way: str):
-    model = Model(reply=lambda prompt: "B")
-    chain = chain_of(model, prompts={"answer": "ANSWER {context} Q: {question} {instruction} {choices}"})
-    result = await run(chain, way, {"input": QUESTION, "choices": ("a storm", "a {calm}")})
-    assert result["answer"] == "B"
-    assert "A. a storm\nB. a {calm}" in model.read[0]
-    assert "letter" in model.read[0]
-
-
-@both_sides
-async def test_further_inputs_fill_prompts(is_async: bool):
-    model = Model()
-    chain = chain_of(model, input_key="ask", prompts={"answer": "{context} {question} {language}"})
-    await ask(chain, QUESTION, is_async=is_async, language="German")
-    assert model.read[0].endswith(f"{QUESTION} German")
-
-
 # Citations
-
-
-def citing(prompt: str) -> str:
-    """Cites every number that it read, the last one first."""
-    read = re.findall(r"\[(\d+)\]", prompt)
-    return " ".join(f"Said [{number}]." for number in reversed(list(dict.fromkeys(read))))
-
-
-@both_sides
-@pytest.mark.parametrize("method", ["stuff", "map_reduce", "refine"])
-async def test_citations_lead_to_the_passages_that_had_the_numbers(is_async: bool, method: str):
-    model = Model(reply=citing)
-    chain = chain_of(model, method=method, retriever=Found(documents=ranked(parts(3) + parts(3, "log.txt"))), cite=True)
-    answer = await ask(chain, QUESTION, is_async=is_async)
-    assert answer.citations
-    # What stands under each number, up to the next one or the question.
-    pieces = [re.split(r"\[(\d+)\]\n", prompt.split(" Q: ")[0])[1:] for prompt in model.read]
-    shown = {number: text.strip() for piece in pieces for number, text in zip(piece[::2], piece[1::2], strict=True)}
-    for citation in answer.citations:
-        assert answer.text[citation.start : citation.end] == f"[{citation.number}]"
-        assert citation.passage.text == shown[str(citation.number)]
-        assert citation.source == citation.passage.source
-        assert str(citation.source) in citation.passage.text
-    assert {citation.source for citation in answer.citations} == {"voyage.txt", "log.txt"}
-
-
-@both_sides
-async def test_citations_of_inner_questions_lead_to_the_passages_of_their_own_context(is_async: bool):
-    """Each variant finds another document, and each answer calls it [1]."""
-
-    class ByQuestion(Found):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
-            name = {"Who?": "crew.txt", "Where?": "map.txt"}.get(query, "voyage.txt")
-            return parts(1, name)
-
-    def reply(prompt: str) -> str:
-        if prompt.startswith("VARIANTS"):
-            return "Who?\nWhere?"
-        return "Said [1]." if prompt.startswith("ANSWER") else " ".join(re.findall(r"\[\d+\]", prompt))
-
-    chain = chain_of(Model(reply=reply), method="step_down", variants=2, retriever=ByQuestion(documents=[]), cite=True)
-    answer = await ask(chain, QUESTION, is_async=is_async)
-    assert [(citation.number, citation.source) for citation in answer.citations] == [(1, "crew.txt"), (2, "map.txt")]
 
 
 @both_sides
@@ -102,7 +33,7 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
     retriever = OrderPreservingRetriever(
         vectorstore=store_of(parts(30)), token_budget=budget, count_tokens=lambda text: len(text.split())
     )
-    model = Model(reply=citing)
+    model = Model(reply=lambda prompt: " ".join(f"[{number}]" for number in re.findall(r"\[(\d+)\]", prompt)))
     chain = OrderPreservingChain(llm=model, retriever=retriever, cite=True, prompts=STEPS)
     answer = await ask(chain, QUESTION, is_async=is_async)
     assert answer.context is not None
@@ -111,35 +42,12 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
     assert answer.context.text in model.read[0]
     assert answer.context.text.startswith("[1]")
     last = len(answer.passages)
-    assert [citation.number for citation in answer.citations] == list(range(last, 0, -1))
+    assert [citation.number for citation in answer.citations] == list(range(1, last + 1))
     assert all(citation.passage is answer.passages[citation.number - 1] for citation in answer.citations)
     plain = await ask(OrderPreservingChain(llm=Model(), retriever=retriever), QUESTION, is_async=is_async)
     assert plain.context is not None
     assert "[1]" not in plain.context.text
     assert len(plain.context.kept) >= len(answer.context.kept)
-
-
-async def test_spans_and_pages_of_citations():
-    text = "Ada sailed north. Then the storm came. All was well."
-    starts = [(0, 17), (18, 38), (39, 52)]
-    documents = [
-        Document(text[start:end], metadata={"source": "a.pdf", "page": page, "start_index": start, "end_index": end})
-        for page, (start, end) in enumerate(starts)
-    ]
-    chain = chain_of(
-        Model(reply=lambda prompt: "So it was [2]."), retriever=Found(documents=ranked(documents)), cite=True
-    )
-    (citation,) = chain.answer(QUESTION).citations
-    assert citation.source == "a.pdf"
-    assert citation.passage.text in text
-    assert citation.page == citation.passage.spans[0].page
-    assert citation.span is not None
-    assert text[citation.span.start : citation.span.end] == citation.passage.text
-
-
-async def test_without_cite_nothing_is_cited():
-    answer = chain_of(Model(reply=lambda prompt: "As [1] says.")).answer(QUESTION)
-    assert answer.citations == ()
 
 
 def test_citations_need_a_header_that_can_hold_a_number():
@@ -154,23 +62,6 @@ def test_citations_need_a_header_that_can_hold_a_number():
 
 
 @both_sides
-async def test_what_belongs_to_a_question_belongs_to_its_comparison(is_async: bool):
-    model, retriever = Model(reply=by_step), Found(documents=ranked(parts(2)))
-    prompts = {"answer": "ANSWER {context} In {language}: {question}", "map": "MAP {context} In {language}: {question}"}
-    chain: Any = chain_of(model, retriever=retriever, prompts=STEPS | prompts)
-    given: dict[str, Any] = {"choices": ["a storm", "a calm"], "language": "German"}
-    methods = ["stuff", "map_reduce"]
-    compared = (
-        await chain.aanswer_with(QUESTION, methods, **given)
-        if is_async
-        else chain.answer_with(QUESTION, methods, **given)
-    )
-    asked = [call.prompt.text for answer in compared for call in answer.calls if call.step in {"answer", "map"}]
-    assert len(asked) == 3
-    assert all(text.endswith(f"In German: {QUESTION}\nA. a storm\nB. a calm") for text in asked)
-
-
-@both_sides
 async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch)
 
@@ -179,9 +70,9 @@ async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, 
             clock.jump(1_000)
             return self.documents
 
-    compared = await compare(
-        chain_of(Model(), retriever=Slow(documents=parts(2))), ["stuff", "refine"], is_async=is_async
-    )
+    chain = chain_of(Model(), retriever=Slow(documents=parts(2)))
+    methods = ["stuff", "refine"]
+    compared = await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
     assert all(answer.seconds < 1_000 for answer in compared)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,50 +13,15 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import (
     ConfigurableField,
     Runnable,
-    RunnableLambda,
-    RunnableParallel,
     RunnablePassthrough,
-)
-from langchain_core.runnables import (
-    chain as as_chain,
 )
 from pydantic import ValidationError
 
-from oprag.errors import ModelError, OptionError
+from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, ranked, run
-from tests.adapters.langchain.conftest import RecordingChatModel, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION, both_sides, by_step
-
-
-def failing_once() -> Model:
-    return Model(error=lambda number: ConnectionError("away") if number == 0 else None)
-
-
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
-async def test_with_retry(way: str):
-    model = failing_once()
-    chain = chain_of(model).with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
-    assert (await run(chain, way, QUESTION))["answer"] == "An answer."
-    assert len(model.calls) == 2
-    assert chain.get_name() == "OrderPreservingChain"
-
-
-# LangChain falls back before the first piece of a stream only, and that is the input, as with its own chains.
-@pytest.mark.parametrize("way", ["invoke", "ainvoke", "batch", "abatch"])
-async def test_with_fallbacks(way: str):
-    broken = chain_of(Model(error=lambda number: ConnectionError("away")))
-    chain = broken.with_fallbacks([chain_of(Model(reply=lambda prompt: "From the other."))])
-    result = await run(chain, way, QUESTION)
-    assert result["answer"] == "From the other."
-    assert numbers_of(result["context"]) == [0, 1, 2, 3]
-
-
-@every_way
-async def test_a_model_with_fallbacks(way: str):
-    broken = Model(error=lambda number: ConnectionError("away"))
-    chain = chain_of(broken.with_fallbacks([Model()]), method="map_reduce")
-    assert (await run(chain, way, QUESTION))["answer"] == "An answer."
 
 
 @every_way
@@ -90,25 +54,6 @@ async def test_a_wrong_configurable_value_is_refused():
         chain.invoke(QUESTION, {"configurable": {"method": "nonsense"}})
 
 
-@every_way
-async def test_configurable_alternatives(way: str):
-    first, second = Model(), Model()
-    chain: Any = chain_of(first).configurable_alternatives(
-        ConfigurableField("which"), default_key="stuff", refine=chain_of(second, method="refine")
-    )
-    await run(chain, way, QUESTION, {"configurable": {"which": "refine"}})
-    assert (len(first.calls), len(second.calls)) == (0, 4)
-
-
-@every_way
-async def test_pipes_before_and_behind(way: str):
-    around = {"input": RunnableLambda(str.strip), "user": lambda question: "u"} | chain_of(Model())
-    result = await run(around, way, f"  {QUESTION} ")
-    assert (result["input"], result["user"], result["answer"]) == (QUESTION, "u", "An answer.")
-    behind = chain_of(Model()) | itemgetter("answer") | StrOutputParser()
-    assert await run(behind, way, QUESTION) == "An answer."
-
-
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_pieces_pass_through_pipes(way: str):
     chain = RunnablePassthrough.assign(user=lambda given: "u") | chain_of(Model()).pick("answer")
@@ -127,49 +72,6 @@ async def test_a_question_that_comes_in_pieces(way: str):
     assert whole["input"] == QUESTION
 
 
-@every_way
-async def test_parallel(way: str):
-    model = Model()
-    parallel = RunnableParallel(short=chain_of(model), long=chain_of(model, method="refine"))
-    result = await run(parallel, way, {"input": QUESTION})
-    assert sorted(result) == ["long", "short"]
-    assert result["short"]["answer"] == result["long"]["answer"] == "An answer."
-    assert len(model.calls) == 5
-
-
-@both_sides
-async def test_assigned_beside_other_values(is_async: bool):
-    chain = RunnablePassthrough.assign(rag=chain_of(Model()))
-    result = await run(chain, "ainvoke" if is_async else "invoke", {"input": QUESTION})
-    assert result["rag"]["answer"] == "An answer."
-
-
-@both_sides
-async def test_mapped_over_a_list(is_async: bool):
-    chain = chain_of(Model(reply=by_step)).map()
-    results = await run(chain, "ainvoke" if is_async else "invoke", [f"{number}?" for number in range(5)])
-    assert [result["input"] for result in results] == [f"{number}?" for number in range(5)]
-
-
-@both_sides
-async def test_inside_a_function_it_belongs_to_the_functions_run(collector, is_async: bool):
-    chain = chain_of(Model())
-
-    @as_chain
-    def outer(question: str) -> Any:
-        return chain.invoke(question)["answer"]
-
-    @as_chain
-    async def aouter(question: str) -> Any:
-        return (await chain.ainvoke(question))["answer"]
-
-    config: Any = {"callbacks": [collector]}
-    answer = await aouter.ainvoke(QUESTION, config) if is_async else outer.invoke(QUESTION, config)
-    assert answer == "An answer."
-    (root,) = collector.traced_runs
-    assert [child.name for child in root.child_runs] == ["OrderPreservingChain"]
-
-
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 @both_sides
 async def test_as_a_tool(is_async: bool):
@@ -178,41 +80,6 @@ async def test_as_a_tool(is_async: bool):
     assert "input" in tool.args
     result = await run(tool, "ainvoke" if is_async else "invoke", {"input": QUESTION})
     assert result["answer"] == "An answer."
-
-
-async def test_in_an_agent():
-    from langchain.agents import create_agent
-    from langchain_core.messages import AIMessage, ToolMessage
-    from langchain_core.outputs import ChatGeneration, ChatResult
-    from langchain_core.tools import tool
-
-    rag = chain_of(Model(reply=lambda prompt: "From the voyage."))
-
-    @tool
-    def ask(question: str) -> str:
-        """Answers from the voyage."""
-        return str(rag.invoke(question)["answer"])
-
-    class Asking(RecordingChatModel):
-        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-            return self
-
-        def _generate(self, messages: Any, *rest: Any, **kwargs: Any) -> ChatResult:
-            if isinstance(messages[-1], ToolMessage):
-                return ChatResult(generations=[ChatGeneration(message=AIMessage(f"Said: {messages[-1].content}"))])
-            call = {"name": "ask", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
-            return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
-
-    agent: Any = create_agent(Asking(), [ask])
-    result = await agent.ainvoke({"messages": [("human", "What happened?")]})
-    assert result["messages"][-1].content == "Said: From the voyage."
-
-
-def test_the_graph_can_be_drawn():
-    chain = chain_of(Model())
-    assert "OrderPreservingChain" in chain.get_graph().draw_mermaid()
-    drawn = (RunnablePassthrough() | chain | itemgetter("answer")).get_graph().draw_mermaid()
-    assert "OrderPreservingChain" in drawn
 
 
 def test_schemas():
@@ -238,50 +105,10 @@ def test_an_input_of_the_schema_can_be_asked():
 @pytest.mark.parametrize(
     "options",
     [
-        {"metod": "refine"},
-        {"retreiver": 1},
-        {"on_eror": "skip"},
-        {"prompt": "{context} {question}"},
-        {"combine_docs_chain": 1},
-        {"chain_type": "stuff"},
-        {"verbose": True},
-    ],
-    ids=str,
-)
-def test_unknown_fields_are_refused(options: dict[str, Any]):
-    with pytest.raises(ValidationError, match=next(iter(options))):
-        chain_of(Model(), **options)
-
-
-def test_unknown_arguments_of_from_chain_type_are_refused():
-    with pytest.raises(ValidationError, match="oops"):
-        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), oops=1)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"method": "nonsense"},
-        {"method": 5},
-        {"method": "reciprocal"},
-        {"method": "self_route"},
-        {"method": "long_context"},
-        {"method": "map_rerank", "rank_by": "cosine"},
-        {"method": "step_down", "inner_method": "step_down"},
-        {"method": "step_down", "inner_method": "nonsense"},
-        {"on_error": "ignore"},
-        {"max_concurrency": 0},
-        {"max_concurrency": True},
-        {"passage_tokens": 0},
-        {"answer_threshold": 2},
-        {"overflow": "cut"},
-        {"cite": 1},
         {"input_key": "answer"},
         {"output_key": "context"},
         {"documents_key": 5},
         {"embeddings": "minilm"},
-        {"read_source": 5},
-        {"read_source": "/no/such/folder"},
         {"llm": "gpt"},
         {"llm": None},
         {"retriever": None},
@@ -393,11 +220,3 @@ def test_chains_can_be_copied_and_shown():
     assert "method='refine'" in repr(chain)
     assert chain.get_name() == "OrderPreservingChain"
     assert isinstance(chain, Runnable)
-
-
-def test_a_chain_that_fails_inside_a_retry_names_the_call():
-    chain = chain_of(Model(error=lambda number: ConnectionError("away"))).with_retry(
-        stop_after_attempt=2, wait_exponential_jitter=False
-    )
-    with pytest.raises(ModelError, match="answer"):
-        chain.invoke(QUESTION)

@@ -92,17 +92,6 @@ async def test_the_prompt_is_that_of_create_retrieval_chain_in_the_order_of_the_
     assert part_numbers(mine.read[0]) == [0, 1, 2, 3]
 
 
-async def test_several_inputs_give_several_outputs_in_their_sequence():
-    model = Model(reply=lambda prompt: prompt.rsplit("\n", 1)[-1].upper())
-    inputs = [{"input": f"question {number}?", "number": number} for number in range(12)]
-    for outputs in (ours(model).batch(inputs), await ours(model).abatch(inputs)):
-        assert [output["number"] for output in outputs] == list(range(12))
-        assert [output["answer"] for output in outputs] == [f"QUESTION {number}?" for number in range(12)]
-        assert [described(output) for output in outputs] == [
-            described(output) for output in official(model).batch(inputs)
-        ]
-
-
 CHAIN_TYPES = ["stuff", "map_reduce", "refine", "map_rerank"]
 
 
@@ -136,19 +125,6 @@ def test_from_chain_type_has_the_keys_of_retrieval_qa():
         assert mine.input_keys == theirs.input_keys
         assert mine.output_keys == theirs.output_keys
         assert sorted(mine.invoke("A question?")) == sorted(theirs.invoke("A question?"))
-
-
-def test_from_chain_type_takes_the_arguments_by_place():
-    theirs = RetrievalQA.from_chain_type(Model(), "refine", retriever=found())
-    mine = OrderPreservingChain.from_chain_type(Model(), "refine", retriever=found())
-    assert mine.invoke(QUESTION) == theirs.invoke(QUESTION)
-
-
-def test_the_documents_of_from_chain_type_are_left_out_by_default():
-    assert sorted(OrderPreservingChain.from_chain_type(Model(), retriever=found()).invoke(QUESTION)) == [
-        "query",
-        "result",
-    ]
 
 
 def test_from_chain_type_takes_callbacks_tags_and_metadata(collector):
@@ -420,11 +396,6 @@ def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
         k: int | None = 3
 
     assert len(Small(llm=Model(), retriever=store).invoke({"input": QUESTION})["context"]) == 3
-
-
-def test_a_vector_store_is_enough(store):
-    result = ours(Model(), store, k=5).invoke({"input": QUESTION})
-    assert numbers_of(result["context"]) == sorted(numbers_of(store.similarity_search(QUESTION, k=5)))
 
 
 def test_the_documents_are_the_retrievers_own_objects():

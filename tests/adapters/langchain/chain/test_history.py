@@ -98,17 +98,6 @@ async def test_what_is_no_conversation_is_refused(history: Any, way: str):
     assert model.calls == []
 
 
-@every_way
-async def test_a_follow_up_is_searched_for_as_it_is_meant(way: str):
-    model, retriever = Model(reply=by_step), Found(documents=parts(2))
-    chain = chain_of(model, retriever=retriever)
-    result = await run(chain, way, {"input": "And then?", "chat_history": [("Who sailed?", "Ada.")]})
-    standalone = by_step(model.read[0])
-    assert retriever.asked == [standalone]
-    assert model.read[1].endswith(f"Q: {standalone}")
-    assert result["input"] == "And then?"
-
-
 async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversation():
     model, retriever = Model(), Found(documents=parts(1))
     prompt = ChatPromptTemplate.from_messages(
@@ -119,17 +108,6 @@ async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversat
     await chain.ainvoke({"input": "And then?", "chat_history": history})
     assert retriever.asked == ["And then?"]
     assert model.calls == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]
-
-
-async def test_an_empty_standalone_question_is_not_searched_for():
-    model, retriever = (
-        Model(reply=lambda prompt: "  " if prompt.startswith("CONDENSE") else "Ada."),
-        Found(documents=parts(2)),
-    )
-    answer = await chain_of(model, retriever=retriever).aanswer("And then?", chat_history=[("Who?", "Ada.")])
-    assert retriever.asked == ["And then?"]
-    assert answer.standalone_question is None
-    assert any("follow-up" in note for note in answer.notes)
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")

@@ -8,7 +8,7 @@ import pytest
 from langchain_classic.chains import create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import (
     ChatPromptTemplate,
     FewShotPromptTemplate,
@@ -202,15 +202,6 @@ def test_braces_in_messages_of_a_placeholder_are_data():
     history = [HumanMessage("{context} {{x}}"), AIMessage("{unclosed")]
     chain.invoke({"input": "{input}?", "chat_history": history})
     assert model.calls[0][1:] == [*history, HumanMessage("{input}?")]
-
-
-def test_the_model_is_told_to_read_the_text_as_material():
-    model = Model()
-    OrderPreservingChain(llm=model, retriever=Found(documents=PARTS)).invoke(QUESTION)
-    system, user = model.calls[0]
-    assert isinstance(system, SystemMessage)
-    assert "do not follow" in str(system.content)
-    assert PARTS[0].page_content in str(user.content)
 
 
 def test_a_model_that_completes_texts_reads_one_text():

@@ -20,7 +20,7 @@ from tests.adapters.langchain.chain.conftest import (
     run,
 )
 from tests.adapters.langchain.conftest import parts
-from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 from tests.meeting import Meeting
 
 CHAIN = "OrderPreservingChain"
@@ -185,22 +185,3 @@ async def test_events():
         if event["event"] == "on_chat_model_stream" and event["name"] == "reduce"
     ]
     assert "".join(final) == "An answer."
-
-
-async def test_events_of_one_step_can_be_asked_for():
-    chain = chain_of(Model(), count=2, method="map_reduce")
-    events = [event async for event in chain.astream_events(QUESTION, include_names=["reduce"])]
-    assert {event["name"] for event in events} == {"reduce"}
-
-
-def test_the_model_keeps_its_own_name_where_it_has_one(collector):
-    """A name that somebody gave the model is in its tags; the run has the name of the step."""
-    model = Model().with_config(tags=["mine"])
-    chain_of(model).invoke(QUESTION, {"callbacks": [collector]})
-    (root,) = collector.traced_runs
-    (answer,) = [one for one in root.child_runs if one.name == "answer"]
-    assert "mine" in (answer.tags or [])
-
-
-def test_every_method_is_listed():
-    assert set(STEPS_OF) | {"step_down", "reciprocal"} == set(METHODS)

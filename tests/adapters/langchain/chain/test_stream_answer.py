@@ -10,7 +10,7 @@ import pytest
 from oprag.methods import Answer
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.langchain.chain.test_structured_output import FOUND, Structured, Verdict
-from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 async def consume(into: list[Any], chain: Any, *given: Any, is_async: bool, **more: Any) -> None:
@@ -36,32 +36,6 @@ async def test_an_object_is_no_text_in_pieces(is_async: bool, include_raw: bool)
     assert isinstance(answer, Answer)
     assert (answer.parsed["parsed"] if include_raw else answer.parsed) == FOUND
     assert json.loads(answer.text) == FOUND.model_dump()
-
-
-@both_sides
-async def test_choices_and_further_inputs_reach_the_prompt(is_async: bool):
-    model = Model(reply=lambda prompt: "B")
-    chain = chain_of(model, prompts={"answer": "{context} In {language}: {question}"})
-    given = {"choices": ["a storm", "a calm"], "language": "German"}
-    *_, answer = await streamed(chain, QUESTION, is_async=is_async, **given)
-    assert answer.text == "B"
-    assert model.read[0].endswith(f"In German: {QUESTION}\nA. a storm\nB. a calm")
-
-
-@both_sides
-async def test_choices_have_letters_wherever_a_prompt_wants_them(is_async: bool):
-    model = Model(reply=by_step)
-    prompts = STEPS | {"answer": "ANSWER {context} Q: {question}\nCHOICES:{choices}"}
-    chain = chain_of(model, prompts=prompts)
-    await streamed(chain, QUESTION, is_async=is_async, choices=["a storm", "a calm"])
-    assert model.read[0].endswith("CHOICES:A. a storm\nB. a calm")
-    model.calls.clear()
-    # The questions in between are others, and have no choices.
-    chain = chain_of(model, prompts=prompts, method="step_down", variants=2)
-    await streamed(chain, QUESTION, is_async=is_async, choices=["a storm", "a calm"])
-    inner = [text for text in model.read if text.startswith("ANSWER")]
-    assert len(inner) == 2
-    assert all(text.endswith("CHOICES:") for text in inner)
 
 
 @both_sides

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
@@ -137,12 +136,6 @@ async def test_no_object_is_no_answer(way: str):
     assert (await run(chain, way, QUESTION))["answer"] in {None, ""}
 
 
-async def test_no_object_is_noted():
-    answer = chain_of(Structured(calls_tool=False).with_structured_output(Verdict), count=1).answer(QUESTION)
-    assert answer.text == ""
-    assert "the model's reply was empty" in answer.notes
-
-
 @every_way
 @pytest.mark.parametrize("value", [[1, 2], {"a": None}, 0, False, 3.5, []], ids=repr)
 async def test_any_object_can_be_the_answer(way: str, value: Any):
@@ -150,18 +143,6 @@ async def test_any_object_can_be_the_answer(way: str, value: Any):
     answer = (await run(chain, way, QUESTION))["answer"]
     assert answer == value
     assert type(answer) is type(value)
-
-
-@every_way
-async def test_parsers_that_stream_ever_larger_objects(way: str):
-    chain = chain_of(Model(reply=lambda prompt: '{"a": [1, 2], "b": "c"}') | JsonOutputParser(), count=1)
-    assert (await run(chain, way, QUESTION))["answer"] == {"a": [1, 2], "b": "c"}
-
-
-@every_way
-async def test_parsers_that_stream_parts_of_an_object(way: str):
-    chain = chain_of(Model(reply=lambda prompt: "amber, basin, cedar") | CommaSeparatedListOutputParser(), count=1)
-    assert (await run(chain, way, QUESTION))["answer"] == ["amber", "basin", "cedar"]
 
 
 @every_way

@@ -179,21 +179,6 @@ def test_documents_without_text_are_no_reason_for_a_call(method: str):
     assert answer.notes == ("the retrieved chunks have no text",)
 
 
-@pytest.mark.parametrize("cite", [False, True])
-def test_a_marker_leads_to_a_chunk_and_to_its_page(cite: bool):
-    pages = [
-        Document(f"Part {number} of voyage.txt.", metadata={"source": SOURCE, "page": number, "chunk_index": number})
-        for number in range(3)
-    ]
-    chain = chain_of(Model(reply=lambda prompt: "Said [1] and [3]."), retriever=Found(documents=pages), cite=cite)
-    answer = chain.answer(QUESTION)
-    found = [(one.number, one.source, one.page, one.passage.text) for one in answer.citations]
-    expected = [(1, SOURCE, 0, "Part 0 of voyage.txt."), (3, SOURCE, 2, "Part 2 of voyage.txt.")]
-    assert found == (expected if cite else [])
-    if cite:
-        assert chain.invoke(QUESTION)["context"][2].page_content == expected[1][3]
-
-
 def test_a_page_stands_in_the_header_without_an_offset():
     model = Model()
     found = Found(documents=[Document("Text.", metadata={"source": "f.pdf", "page_label": "iv"})])
@@ -254,33 +239,12 @@ def test_keys_that_mean_something_else(key: str):
         chain_of(Model(), input_key=key)
 
 
-def test_what_is_no_argument_of_retrieval_qa_is_refused():
-    with pytest.raises(ValidationError):
-        OrderPreservingChain.from_chain_type(Model(), retriever=Found(documents=[]), rank_key="score")
-
-
 @pytest.mark.parametrize("methods", [[], "stuff", ()])
 @both_sides
 async def test_a_comparison_of_nothing(is_async: bool, methods: Any):
     chain: Any = chain_of(Model())
     with pytest.raises(OptionError, match="list of methods"):
         await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
-
-
-@both_sides
-async def test_a_comparison_makes_a_follow_up_stand_by_itself_once(is_async: bool):
-    asked = iter(range(10))
-    model = Model(reply=lambda prompt: f"Standalone {next(asked)}?")
-    retriever = Found(documents=parts(2))
-    chain: Any = chain_of(model, retriever=retriever)
-    methods, said = ["stuff", "refine", "map_rerank"], [("Who?", "Ada.")]
-    call = chain.aanswer_with if is_async else chain.answer_with
-    compared = call("And then?", methods, chat_history=said)
-    compared = await compared if is_async else compared
-    assert retriever.asked == ["Standalone 0?"]
-    assert [answer.standalone_question for answer in compared] == retriever.asked * 3
-    assert model.steps.count("condense") == 1
-    assert [answer.calls[0].step for answer in compared] == ["condense"] * 3
 
 
 def test_search_arguments_are_not_shown():

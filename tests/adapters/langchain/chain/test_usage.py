@@ -56,18 +56,6 @@ async def test_an_estimate_is_marked(is_async: bool, streaming: bool):
     assert "~2" in str(chain.answer_with(QUESTION, ["stuff"]))
 
 
-@both_sides
-async def test_one_estimate_marks_the_sum(is_async: bool):
-    class Forgetful(Model):
-        def _usage(self, messages: Any, text: str) -> UsageMetadata | None:
-            return None if len(self.calls) == 2 else super()._usage(messages, text)
-
-    chain = chain_of(Forgetful(counts=True), method="refine")
-    answer = await answered(chain, is_async=is_async)
-    assert [call.usage.estimated for call in answer.calls] == [False, True, False, False]
-    assert answer.usage.estimated
-
-
 class Caching(Model):
     """Says how much of the prompt it had read before."""
 
@@ -132,21 +120,6 @@ def test_a_key_in_the_error_of_a_call_is_not_told():
     assert not any("0123456789" in one for one in told)
     assert all("PermissionError: 401 Incorrect API key provided: ***" in one for one in (told[0], told[1], told[3]))
     assert str(answer.failed_calls[0].error) == said
-
-
-@both_sides
-async def test_failed_calls_cost_nothing_that_is_known(is_async: bool):
-    model = Model(counts=True, error=lambda number: ConnectionError("away") if number == 1 else None)
-    chain = chain_of(model, method="map_reduce", on_error="skip", max_concurrency=1)
-    with pytest.warns(ModelWarning):
-        answer = await answered(chain, is_async=is_async)
-    assert answer.usage == Usage(4_000, 4 * 7 * len("An answer."))
-
-
-async def test_condensing_is_counted():
-    answer = chain_of(Model(counts=True)).answer(QUESTION, chat_history=[("a", "b")])
-    assert len(answer.calls) == 2
-    assert answer.usage.input_tokens == 2_000
 
 
 async def test_usage_callbacks_of_langchain_see_the_same():

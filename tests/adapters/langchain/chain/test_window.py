@@ -113,13 +113,3 @@ async def test_a_conversation_that_is_too_long_is_refused(is_async: bool):
             QUESTION, chat_history=history
         )
     assert model.calls == []
-
-
-def test_more_chunks_than_one_prompt_takes():
-    """The default counter, a vanilla chain and a window of 2,048 tokens."""
-    model = Model(profile={"max_input_tokens": 2_048})
-    answer = chain_of(model, retriever=found(100), prompts={}).answer(QUESTION)
-    (text,) = model.read
-    assert len(text.encode()) / 4 <= 2_048
-    assert answer.context is not None
-    assert 10 < len(answer.context.kept) < COUNT

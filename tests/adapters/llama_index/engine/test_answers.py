@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
-from llama_index.core.schema import TextNode
 
 from oprag.errors import QueryError
 from oprag.methods import Message, Usage
-from tests.adapters.llama_index.conftest import ListRetriever, ranked
 from tests.adapters.llama_index.engine.conftest import (
     WAYS,
     Model,
@@ -89,20 +87,6 @@ async def test_usage_is_an_estimate_where_the_model_does_not_say(way: str, raw: 
     assert await usage(engine, way) == Usage(4 * 4 + 1 + 1 + 5, 2, estimated=True)
 
 
-@both_sides
-async def test_usage_of_several_calls_adds_up(is_async: bool):
-    raw = {"usage": {"prompt_tokens": 11, "completion_tokens": 7}}
-    answer = await answered(engine_of(Model(raw=raw), method="map_reduce"), is_async)
-    assert answer.usage == Usage(55, 35)
-    assert {call.usage for call in answer.calls} == {Usage(11, 7)}
-    assert answer.to_dict()["usage"] == {
-        "input_tokens": 55,
-        "output_tokens": 35,
-        "cached_tokens": 0,
-        "estimated": False,
-    }
-
-
 @both_models
 @pytest.mark.parametrize("way", ["answer", "stream", "astream"])
 async def test_a_reply_that_was_cut_short_is_noted(way: str, chats: bool):
@@ -120,26 +104,6 @@ async def test_a_reply_that_was_cut_short_is_noted(way: str, chats: bool):
             _, response = await run(engine, way)
             notes = response.metadata["oprag"]["notes"]
         assert any("cut short" in note for note in notes), raw
-
-
-@both_sides
-async def test_citations_lead_to_the_source(is_async: bool):
-    text = "one two three four five six seven eight"
-    nodes = [
-        TextNode(
-            text=text[start:end], start_char_idx=start, end_char_idx=end, metadata={"file_name": "a", "page_label": "3"}
-        )
-        for start, end in ((24, 39), (0, 7))
-    ]
-    model = Model(reply=lambda prompt: "First [1], then [2], never [3].")
-    answer = await answered(engine_of(model, retriever=ListRetriever(ranked(nodes)), cite=True), is_async)
-    assert "[1]\none two" in model.read[0].replace("[1] ", "[1]\n")
-    first, second = answer.citations
-    assert (first.number, first.source, str(first.page), first.span[:2]) == (1, "a", "3", (0, 7))
-    assert (second.number, second.span[:2]) == (2, (24, 39))
-    assert text[slice(*second.span[:2])] == second.passage.text
-    plain = await answered(engine_of(Model(reply=model.reply), retriever=ListRetriever(ranked(nodes))), is_async)
-    assert plain.citations == ()
 
 
 @pytest.mark.parametrize(

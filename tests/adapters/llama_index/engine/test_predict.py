@@ -122,17 +122,6 @@ def test_our_own_prompts_are_sent_as_they_are_shown(settings: dict[str, Any]):
     assert calls_of(model) == calls_of(expected)
 
 
-@both_models
-@both_sides
-async def test_prompts_put_back_as_they_were_shown_change_nothing(is_async: bool, chats: bool):
-    first, second = (Model(chats=chats, system_prompt="Be brief.", messages_to_prompt=lined) for _ in range(2))
-    engine_of(first, prompts={}).query(QUESTION)
-    engine = engine_of(second, prompts={})
-    engine.update_prompts(engine.get_prompts())
-    await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert calls_of(second) == calls_of(first)
-
-
 @every_way
 @both_models
 async def test_a_parser_of_the_model_makes_the_answer(way: str, chats: bool):

@@ -17,11 +17,9 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import BaseModel
 
-from oprag import Passage
 from oprag.errors import ModelError
 from oprag.llama_index import OrderPreservingQueryEngine
-from oprag.methods import MethodOptions
-from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node
+from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked
 from tests.adapters.llama_index.engine.conftest import (
     WAYS,
     Model,
@@ -35,8 +33,6 @@ from tests.adapters.llama_index.engine.conftest import (
     run,
 )
 from tests.adapters.scripted import QUESTION, both_sides, part_numbers
-
-EMPTY = MethodOptions().empty_answer
 
 
 class Reply(BaseModel):
@@ -131,19 +127,6 @@ async def test_a_stream_prints(capsys: pytest.CaptureFixture[str]):
     response = await engine_of(Model(), streaming=True).aquery(QUESTION)
     await response.print_response_stream()
     assert capsys.readouterr().out.strip() == "An answer."
-
-
-def test_formatted_sources():
-    sources = engine_of(Model()).query(QUESTION).get_formatted_sources()
-    assert part_numbers(sources) == [0, 1, 2, 3]
-
-
-@every_way
-async def test_nodes_of_white_space_are_nothing_to_read(way: str):
-    model = Model()
-    blank = ListRetriever(ranked([TextNode(text=" \n", metadata={"file_name": "a"})]))
-    assert (await run(engine_of(model, retriever=blank), way))[0] == EMPTY
-    assert model.calls == []
 
 
 @both_sides
@@ -251,16 +234,6 @@ async def test_source_nodes_of_all_questions_each_once(way: str):
     model = Model(reply=lambda prompt: "Who was it?\nWhere was it?" if prompt.startswith("VARIANTS") else "He.")
     _, response = await run(full_engine(model, "step_down"), way)
     assert numbers(response.source_nodes) == [0, 1, 2, 3]
-
-
-async def test_passages_of_an_answer_lead_to_the_nodes():
-    nodes = ranked(stamped_node(f"Part {number} of voyage.", number, source="voyage") for number in (8, 4, 0))
-    engine = engine_of(Model(reply=lambda prompt: "So it is [2]."), retriever=ListRetriever(nodes), cite=True)
-    answer = engine.answer(QUESTION)
-    (citation,) = answer.citations
-    assert isinstance(citation.passage, Passage)
-    assert citation.passage.chunks[0].origin is nodes[1]
-    assert citation.source == "voyage"
 
 
 @every_way

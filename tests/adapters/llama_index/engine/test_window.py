@@ -16,7 +16,6 @@ from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_n
 from tests.adapters.llama_index.engine.conftest import (
     SOURCE,
     Model,
-    both_models,
     every_method,
     every_way,
     full_engine,
@@ -40,23 +39,6 @@ def found(size: int = 20) -> list[NodeWithScore]:
 def engine_with(model: Any, method: str = "stuff", size: int = 20, **options: Any) -> Any:
     given = {"retriever": ListRetriever(found(size)), "passage_tokens": 50, "count_tokens": words} | options
     return full_engine(model, method, **given)
-
-
-def longest(model: Model) -> int:
-    return max(words(text) for text in model.read)
-
-
-@every_method
-@every_way
-@both_models
-async def test_no_prompt_and_reply_is_longer_than_the_window(method: str, way: str, chats: bool):
-    """All of the context is 800 words; the system prompt, 25, and the reply, 30, take a part of the window."""
-    model = Windowed(chats=chats, reply=lambda prompt: by_step(prompt[prompt.index("/s>") + 3 :].strip()))
-    model.system_prompt = "Be brief. " * 12 + "</s>"
-    text, _ = await run(engine_with(model, method), way)
-    assert text
-    assert longest(model) <= 200 - 30
-    assert all(prompt.startswith("Be brief.") for prompt in model.read)
 
 
 def kept(**about: Any) -> int:
