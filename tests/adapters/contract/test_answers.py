@@ -184,13 +184,3 @@ async def test_a_comparison_is_checked_before_anything_is_spent(
     with pytest.raises(OptionError, match=message):
         await framework.compare(answerer, way, methods)
     assert (model.calls, framework.asked(answerer)) == ([], [])
-
-
-@both_sides
-async def test_a_comparison_leaves_the_method_as_it_was(framework: Framework, way: str):
-    model = framework.model(reply=by_step)
-    answerer = framework.over(model, "refine")
-    await framework.compare(answerer, way, ["stuff"])
-    model.calls.clear()
-    assert (await framework.answer(answerer, way)).method == "refine"
-    assert model.steps == ["answer", "refine", "refine", "refine"]

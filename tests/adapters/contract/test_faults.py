@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,6 @@ from tests.adapters.contract.frameworks import (
 )
 from tests.adapters.scripted import by_step
 from tests.helpers import WordEmbedder
-
-
-class RateLimited(Exception):  # noqa: N818 - as clients name it
-    """429."""
 
 
 def on(*numbers: int, error: BaseException | None = None) -> Any:
@@ -110,24 +105,6 @@ async def test_a_warning_points_at_the_caller(framework: Framework, way: str):
     with pytest.warns(ModelWarning) as caught:
         await framework.run(framework.over(framework.model(error=on(0)), "refine", on_error="skip"), way)
     assert not Path(caught[0].filename).is_relative_to(Path(oprag.__file__).parent)
-
-
-@each_framework
-@both_sides
-async def test_a_fifth_of_the_calls_is_refused(framework: Framework, way: str):
-    generator = random.Random(4)
-    refused = {number for number in range(30) if generator.random() < 0.2}
-
-    def asked(**options: Any) -> Any:
-        model = framework.model(reply=by_step, error=on(*refused, error=RateLimited("429")))
-        return framework.answer(framework.over(model, "map_reduce", 30, **options), way)
-
-    with pytest.raises(ModelError, match=r"'map' \(\d+ of 30\) failed: RateLimited: 429"):
-        await asked()
-    with pytest.warns(ModelWarning, match=f"{len(refused)} of 31 calls failed"):
-        answer = await asked(on_error="skip")
-    assert (len(answer.failed_calls), len(answer.calls)) == (len(refused), 31)
-    assert answer.text.startswith("Reduce")
 
 
 @each_kind_of_model

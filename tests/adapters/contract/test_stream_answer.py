@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from oprag.errors import ModelError, QueryError
 from oprag.methods import Answer
 from tests.adapters.contract.frameworks import Framework, each_kind_of_model, each_method
 from tests.adapters.scripted import QUESTION, both_sides, by_step
@@ -53,39 +50,9 @@ async def test_without_passages(framework: Framework, is_async: bool):
 
 
 @each_kind_of_model
-@both_sides
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
-async def test_a_stream_that_breaks_gives_no_answer(framework: Framework, is_async: bool, on_error: str):
-    model = framework.model(reply=lambda prompt: "One two three four.", breaks_after=2)
-    pieces: list[Any] = []
-    with pytest.raises(ModelError, match="'answer' failed: ConnectionError: the line broke"):
-        await consume(pieces, framework.over(model, on_error=on_error), is_async=is_async)
-    assert "".join(pieces) == "One two"
-
-
-@each_kind_of_model
-@both_sides
-@pytest.mark.parametrize("question", ["", " \n", None, 5, ["a"]])
-async def test_a_question_that_cannot_be_asked_costs_nothing(framework: Framework, is_async: bool, question: Any):
-    model = framework.model()
-    answerer = framework.over(model)
-    with pytest.raises(QueryError):
-        await streamed(answerer, question, is_async=is_async)
-    assert (model.calls, framework.asked(answerer)) == ([], [])
-
-
-@each_kind_of_model
 async def test_nobody_who_reads_nothing_asks_anything(framework: Framework):
     model = framework.model()
     answerer = framework.over(model)
     answerer.stream_answer(QUESTION).close()
     await answerer.astream_answer(QUESTION).aclose()
     assert (model.calls, framework.asked(answerer)) == ([], [])
-
-
-@each_kind_of_model
-@both_sides
-async def test_each_stream_is_a_question_of_its_own(framework: Framework, is_async: bool):
-    answerer = framework.over(framework.model(reply=by_step))
-    first, second = [(await streamed(answerer, text, is_async=is_async))[-1] for text in ("Who?", "Where?")]
-    assert (first.question, second.question) == ("Who?", "Where?")

@@ -51,6 +51,10 @@ def numbers(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"Part (\d+) of", text)]
 
 
+def words(text: str) -> int:
+    return len(text.split())
+
+
 def bag(text: str) -> list[float]:
     """A vector with one value for each letter."""
     return [float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -132,7 +136,7 @@ class World:
     def perform(self, request: Request) -> Any:
         match request:
             case Retrieve():
-                return tuple(map(self.search, request.questions))
+                return request.fitted(map(self.search, request.questions))
             case Generate():
                 return tuple(map(self.generate, request.prompts))
             case Embed():

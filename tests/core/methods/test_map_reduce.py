@@ -6,12 +6,7 @@ import pytest
 from oprag import ContextOptions
 from oprag.errors import BudgetError, ModelWarning
 from oprag.methods import Generate, Prompt, Window
-from tests.core.methods.helpers import World, numbers, parts
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
+from tests.core.methods.helpers import World, numbers, parts, words
 
 WORDS = ContextOptions(count_tokens=words)
 

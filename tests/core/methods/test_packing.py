@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, build_context
 from oprag.methods import MethodOptions, Task, Window, answering, packed, split_passages
-from tests.core.methods.helpers import QUESTION, World, numbers, parts
+from tests.core.methods.helpers import QUESTION, World, numbers, parts, words
 from tests.helpers import cut, prose
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
 
 WORDS = ContextOptions(count_tokens=words)
 ALONE = {

@@ -5,12 +5,8 @@ from hypothesis import strategies as st
 from oprag import Chunk, ContextOptions, Span, build_context
 from oprag.errors import TokenizerError
 from oprag.methods import split_passages
+from tests.core.methods.helpers import words
 from tests.helpers import cut, prose
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
 
 WORDS = ContextOptions(count_tokens=words)
 

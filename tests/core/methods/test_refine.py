@@ -5,7 +5,7 @@ import pytest
 from oprag import Chunk, ContextOptions
 from oprag.errors import BudgetError, ModelWarning
 from oprag.methods import Answer, Completion, Generate, Window
-from tests.core.methods.helpers import QUESTION, World, numbers, parts
+from tests.core.methods.helpers import QUESTION, World, numbers, parts, words
 from tests.helpers import prose
 
 
@@ -70,10 +70,6 @@ def test_the_object_belongs_to_the_answer_that_stands():
     replies = [Completion('{"x": 1}', parsed={"x": 1}), Completion("")]
     answer = World(parts(2), answer=replies[0], refine=replies[1]).answer(method="refine")
     assert (answer.text, answer.parsed) == ('{"x": 1}', {"x": 1})
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 PLAIN = {"answer": "{context} {question}", "refine": "{existing_answer} | {context} {question}"}

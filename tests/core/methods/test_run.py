@@ -15,14 +15,10 @@ from oprag.methods import (
     Usage,
     answering,
 )
-from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts
+from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts, words
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
 SOURCES = {"voyage": "The whole of the voyage."}
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -6,14 +6,10 @@ from oprag import Chunk, ContextOptions
 from oprag._internal.tokens import approximate_tokens
 from oprag.errors import SourceReadError, SourceTooLongError
 from oprag.methods import Answer
-from tests.core.methods.helpers import World, parts
+from tests.core.methods.helpers import World, parts, words
 from tests.helpers import prose
 
 LONG = prose(300)
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 def ask(text: str = LONG, *, counter=words, header: str | None = None, **options) -> tuple[str, Answer]:

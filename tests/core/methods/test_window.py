@@ -1,141 +1,167 @@
-"""What servers say of a prompt that is too long, and what to do about it."""
+"""The context window of a model: a limit of every prompt, and the token budget where there is none."""
 
-import time
+from __future__ import annotations
+
+import re
 from typing import Any
 
 import pytest
 
-from oprag import Chunk
-from oprag.errors import ModelError
-from oprag.methods.too_long import overflow_in
-from tests.core.methods.helpers import World, parts
+from oprag import Chunk, ContextOptions
+from oprag.errors import BudgetError, SourceTooLongError
+from oprag.methods import Answer, Window
+from tests.core.methods.helpers import METHODS, QUESTION, World, words
+
+COUNT = 40
+WHOLE = "whole " * 120
 
 
-@pytest.mark.parametrize(
-    ("message", "overflow"),
-    [
-        # llama.cpp, llama-cpp-python and LM Studio
-        (
-            (
-                "Error code: 400 - {'error': {'code': 400, 'message': 'request (5012 tokens) exceeds the available "
-                "context size (4096 tokens), try increasing it', 'type': 'exceed_context_size_error', "
-                "'n_prompt_tokens': 5012, 'n_ctx': 4096}}"
-            ),
-            (4096, 5012, None),
-        ),
-        (
-            (
-                '{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the '
-                'context size or enable context shift",'
-                '"type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}'
-            ),
-            (8192, 14429, None),
-        ),
-        ("the request exceeds the available context size (4096)", (4096, None, None)),
-        ("Requested tokens (2285) exceed context window of 2048", (2048, 2285, None)),
-        (
-            (
-                "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with "
-                "context length of only 32768 tokens, which is not enough."
-            ),
-            (32768, 111490, None),
-        ),
-        ("Input length 6491 exceeds context length 1500", (1500, 6491, None)),
-        # OpenAI and vLLM
-        (
-            (
-                "This model's maximum context length is 8192 tokens. However, your messages resulted in 9021 tokens. "
-                "Please reduce the length of the messages."
-            ),
-            (8192, 9021, None),
-        ),
-        (
-            (
-                "This model's maximum context length is 8,192 tokens. However, you requested 9,000 tokens (8,000 in "
-                "the messages, 1,000 in the completion)."
-            ),
-            (8192, 8000, 1000),
-        ),
-        (
-            (
-                "This model's maximum context length is 4097 tokens, however you requested 5000 tokens (4744 in your "
-                "prompt; 256 for the completion)."
-            ),
-            (4097, 4744, 256),
-        ),
-        (
-            (
-                "'max_tokens' or 'max_completion_tokens' is too large: 1000. This model's maximum context length is "
-                "4096 tokens and your request has 3500 input tokens (1000 > 4096 - 3500)."
-            ),
-            (4096, 3500, 1000),
-        ),
-        (
-            "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
-            (4096, 5000, None),
-        ),
-        # Anthropic, Gemini and Mistral
-        ("prompt is too long: 210000 tokens > 200000 maximum", (200000, 210000, None)),
-        (
-            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-            (1048576, 1200000, None),
-        ),
-        (
-            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
-            (32768, 40000, None),
-        ),
-        # Other errors, or no size
-        ("Context size has been exceeded.", None),
-        ("the input length exceeds the context length", None),
-        ("Rate limit reached: Limit 30000, Requested 35000 tokens per minute", None),
-        ("Error code: 401 - invalid key", None),
-        ("maximum context length is 0 tokens", None),
-        ("", None),
-    ],
-)
-def test_the_errors_of_servers(message, overflow):
-    assert overflow_in(message) == overflow
+def world(size: int = 20, **given: Any) -> World:
+    """Parts of one source that stand apart, of so many words each, the last one ranked best: 800 words in all."""
+    found = [
+        Chunk(
+            f"Part {number} " + "word " * (size - 2),
+            COUNT - 1 - number,
+            metadata={"source": "voyage", "start_index": 1_000 * number},
+        )
+        for number in range(COUNT)
+    ]
+    return World(found, **{"sources": {"voyage": WHOLE}, "variants": "Who?\nWhen?", "route": "Unanswerable."} | given)
 
 
-LONG = ValueError("request (3000 tokens) exceeds the available context size (2500 tokens)")
+def ask(asked: World, window: int | None = 300, question: str = QUESTION, **options: Any) -> Answer:
+    context = {name: options.pop(name) for name in ("token_budget", "header") if name in options}
+    given: dict[str, Any] = {"passage_tokens": 1_024, "variants": 2, "answer_threshold": -1.0} | options
+    context_options = ContextOptions(count_tokens=words, **context)
+    return asked.answer(
+        question, context_options=context_options, window=None if window is None else Window(window), **given
+    )
 
 
-@pytest.mark.parametrize(
-    ("method", "step", "option"),
-    [
-        ("stuff", "answer", "token_budget"),
-        ("refine", "answer", "passage_tokens"),
-        ("refine", "refine", "passage_tokens"),
-        ("map_reduce", "map", "passage_tokens"),
-        ("map_reduce", "collapse", "collapse_tokens"),
-        ("map_reduce", "reduce", "collapse_tokens"),
-        ("map_rerank", "rerank", "passage_tokens"),
-        ("step_down", "variants", "token_budget"),
-        ("step_down", "answer", "token_budget"),
-        ("long_context", "answer", "source_token_budget"),
-        ("self_route", "route", "token_budget"),
-        ("self_route", "answer", "source_token_budget"),
-    ],
-)
-def test_the_option_that_limits_a_prompt(method, step, option):
-    replies: dict[str, Any] = {"variants": "Who?", "route": "Unanswerable.", "map": "word " * 1_200, step: LONG}
-    found = [Chunk("word " * 2_400, rank, metadata={"source": "voyage", "chunk_index": 3 * rank}) for rank in range(2)]
-    world = World(found, sources={"voyage": "word " * 2_400}, **replies)
-    with pytest.raises(ModelError, match=rf"'{step}'.* failed: ValueError: .*; set {option}=\d+$"):
-        world.answer(method=method, passage_tokens=3_000, collapse_tokens=60 if step == "collapse" else None)
+def longest(asked: World) -> int:
+    return max(words(prompt.text) for prompt in asked.prompts)
 
 
-def test_a_prompt_that_is_too_long_without_its_context_has_no_such_option():
-    with pytest.raises(ModelError, match=r"2500 tokens\)$"):
-        World(parts(1), answer=LONG).answer(prompts={"answer": "Long. " * 9_000 + "{context} {question}"})
-    with pytest.raises(ModelError, match=r"2500 tokens\)$"):
-        World(parts(1), aggregate=LONG).answer(method="step_down")
+@pytest.mark.parametrize("cite", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_no_prompt_is_longer_than_the_window(method: str, cite: bool):
+    asked = world()
+    assert ask(asked, method=method, cite=cite).text
+    assert longest(asked) <= 300
 
 
-@pytest.mark.parametrize(
-    "message", ["context size (" * 300, "1 " * 2_000, "9," * 2_000, "context size 4096 " + "9 " * 2_000]
-)
-def test_an_endless_error_takes_no_time(message):
-    started = time.process_time()
-    overflow_in(message * 20)
-    assert time.process_time() - started < 5
+@pytest.mark.parametrize("method", ["stuff", "self_route", "step_down", "reciprocal"])
+def test_what_fits_is_what_a_token_budget_would_keep(method: str):
+    answer = ask(world(), method=method)
+    context = answer.context
+    assert context is not None
+    assert 120 < context.tokens <= 300
+    expected = ask(world(), None, method=method, token_budget=context.options.token_budget).context
+    assert expected is not None
+    assert context.text == expected.text
+    assert {drop.reason for drop in context.dropped} == {"token_budget"}
+    assert all("the model's context window is 300" in drop.detail for drop in context.dropped)
+    # The best-ranked are kept, in the order of the source.
+    assert [chunk.rank for chunk in context.kept] == list(reversed(range(COUNT - len(context.dropped))))
+    assert answer.notes[-1].startswith(
+        f"{len(context.dropped)} retrieved chunks were dropped, since they do not fit the model's context window of 300"
+    )
+
+
+def test_nothing_is_said_where_nothing_was_left_out():
+    # Somewhere between these the context fills the window to the last token.
+    seen = set()
+    for window in range(860, 960, 2):
+        answer = ask(world(), window)
+        assert answer.context is not None
+        dropped = sum(drop.reason == "token_budget" for drop in answer.context.dropped)
+        assert [note.partition(" ")[0] for note in answer.notes] == ([str(dropped)] if dropped else [])
+        seen.add(dropped > 0)
+    assert seen == {False, True}
+
+
+@pytest.mark.parametrize(("budget", "kept"), [(60, 60), (100, 100), (16_384, None)])
+def test_the_smaller_one_of_window_and_token_budget_counts(budget: int, kept: int | None):
+    asked = world()
+    answer = ask(asked, token_budget=budget)
+    assert answer.context is not None
+    assert longest(asked) <= 300
+    assert (answer.context.options.token_budget == budget) == (kept is not None)
+    assert bool(answer.notes) == (kept is None)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_window_that_is_large_enough_changes_nothing(method: str):
+    wide, unknown = world(), world()
+    assert ask(wide, 900_000, method=method).text == ask(unknown, None, method=method).text
+    assert wide.prompts == unknown.prompts
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_cannot_fit_is_refused_before_the_call(method: str):
+    asked = world()
+    with pytest.raises(BudgetError, match=r"needs \d\d\d tokens, too many for the model's context window of 100"):
+        ask(asked, 100, "Why? " * 200, method=method)
+    assert asked.prompts == []
+
+
+def test_chunks_that_are_all_too_long_are_refused():
+    with pytest.raises(
+        BudgetError,
+        match=r"none of the 40 retrieved chunks fits: the model's context window of 140 .*leaves \d\d after the "
+        r"rest of the prompt, but the smallest chunk needs 100",
+    ):
+        ask(world(size=100), 140)
+
+
+@pytest.mark.parametrize("header", [None, "From {source}: " + "so it is said " * 5])
+@pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "refine"])
+def test_passages_are_as_long_as_the_window_allows(method: str, header: str | None):
+    """One chunk of 400 words is cut."""
+    asked = World([Chunk("word " * 400, 0, metadata={"source": "voyage", "start_index": 0})])
+    answer = ask(asked, 250, method=method, header=header)
+    # `refine` keeps half of it for the answer.
+    assert (150 if method == "refine" else 200) < longest(asked) <= 250
+    assert sum(prompt.text.count("word") for prompt in asked.prompts) == 400
+    assert answer.context is not None
+    assert not answer.context.dropped
+
+
+def test_partial_answers_are_merged_as_far_as_the_window_allows():
+    asked = world(map="so " * 20, collapse="so " * 20)
+    ask(asked, 200, method="map_reduce", passage_tokens=50, collapse_tokens=9_999)
+    assert "collapse" in asked.steps
+    assert longest(asked) <= 200
+
+
+@pytest.mark.parametrize("method", ["long_context", "self_route"])
+def test_whole_sources_have_the_window_as_their_budget(method: str):
+    with pytest.raises(
+        SourceTooLongError, match=r"has 500 tokens, but the model's context window of 300 .*leaves \d\d\d after"
+    ):
+        ask(world(sources={"voyage": "whole " * 500}), method=method)
+    asked = world(sources={"voyage": "whole " * 500})
+    answer = ask(asked, method=method, overflow="truncate_end", source_token_budget=400)
+    assert 150 < asked.prompts[-1].text.count("whole") < 300
+    assert longest(asked) <= 300
+    assert any("whole sources have 500 tokens" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_answer_is_lost_if_answers_grow(method: str):
+    asked = world()
+    asked.replies |= dict.fromkeys(
+        ("answer", "refine", "map", "collapse", "reduce", "rerank", "aggregate"),
+        lambda prompt: "so " * 25 * len(asked.prompts),
+    )
+    assert ask(asked, method=method, passage_tokens=50).text
+    assert longest(asked) <= 300
+
+
+def test_what_is_reserved_is_said():
+    window = Window(1_000, 200, 50)
+    assert window.input_tokens == 750
+    assert re.fullmatch(
+        r"the model's context window of 1,000 tokens \(200 reserved for the reply, 50 added to each prompt .*\)",
+        str(window),
+    )

@@ -33,7 +33,7 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
     retriever = OrderPreservingRetriever(
         vectorstore=store_of(parts(30)), token_budget=budget, count_tokens=lambda text: len(text.split())
     )
-    model = Model(reply=lambda prompt: " ".join(f"[{number}]" for number in re.findall(r"\[(\d+)\]", prompt)))
+    model = Model(reply=lambda prompt: " ".join(dict.fromkeys(re.findall(r"\[\d+\]", prompt))))
     chain = OrderPreservingChain(llm=model, retriever=retriever, cite=True, prompts=STEPS)
     answer = await ask(chain, QUESTION, is_async=is_async)
     assert answer.context is not None

@@ -12,7 +12,6 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import ValidationError
 
-from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
@@ -245,25 +244,6 @@ async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str,
 async def test_embedding_models_are_asked_async(way: str):
     engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embed_model=AsyncWords())
     assert (await run(engine, way))[0] == "happened on the voyage"
-
-
-@both_sides
-async def test_the_packaged_embedder(is_async: bool):
-    from oprag import LocalEmbedder
-
-    engine = engine_of(Model(reply=near_and_far), method="reciprocal", variants=3, embed_model=LocalEmbedder())
-    answer = await engine.aanswer(QUESTION) if is_async else engine.answer(QUESTION)
-    (chosen,) = [one for one in answer.answers if one.chosen]
-    assert chosen.question == "Who cooked?"
-    assert chosen.cosine == pytest.approx(1.0)
-
-
-def test_errors_carry_the_value():
-    with pytest.raises(ValidationError) as raised:
-        engine_of(Model(), retriever=3)
-    error = raised.value.errors()[0]["ctx"]["error"]
-    assert isinstance(error, OptionError)
-    assert error.value == 3
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_concurrency", 0), ("method", "self_route"), ("k", -1)])

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.indices.query.query_transform.base import BaseQueryTransform, HyDEQueryTransform
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers, ranked, stamped_node, texts
+from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node, texts
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_method, full_engine, parts
 from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
 
@@ -92,18 +92,6 @@ async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool
     assert apart.read == whole.read
 
 
-@pytest.mark.parametrize("options", [{}, {"stitch": True}], ids=str)
-def test_sources_by_their_total_are_not_put_in_order_twice(options: dict[str, Any]):
-    # The first source has one good node, the second many: by their places in an ordered list it would look better.
-    places = [("a", 0), *(("b", number) for number in range(4)), *(("c", 2 * number) for number in range(6))]
-    nodes = unscored(
-        ranked(stamped_node(f"Part {number} of {source}.", number, source=source) for source, number in places)
-    )
-    engine = engine_of(Model(), retriever=ListRetriever(nodes), source_ranking="score_sum", **options)
-    given = engine.retrieve(BUNDLE)
-    assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
-
-
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize("missing", ["last", "first"])
 def test_nodes_without_a_position_stay_where_they_are(missing: str):
@@ -178,33 +166,3 @@ async def test_behind_a_query_transform(is_async: bool):
     assert str(response) == "An answer."
     assert model.read[0].endswith(f"Q: {QUESTION.upper()}")
     assert inner.retriever.questions[0].custom_embedding_strs == ["x"]
-
-
-@both_sides
-async def test_the_parts_behind_a_query_transform(is_async: bool):
-    engine: Any = TransformQueryEngine(engine_of(Model(), 5), Shouting())
-    nodes = engine.retrieve(BUNDLE)
-    assert numbers(nodes) == [0, 1, 2, 3, 4]
-    response = await synthesized(engine, is_async, nodes)
-    assert numbers(response.source_nodes) == [0, 1, 2, 3, 4]
-
-
-def test_behind_hyde():
-    model = Model(reply=lambda prompt: "A voyage." if "Question:" in prompt else "An answer.")
-    engine: Any = engine_of(model)
-    response = TransformQueryEngine(engine, HyDEQueryTransform(llm=Model())).query(QUESTION)
-    assert str(response) == "An answer."
-    assert engine.retriever.questions[0].custom_embedding_strs == ["An answer.", QUESTION]
-
-
-def test_over_a_vector_index():
-    from llama_index.core import VectorStoreIndex
-
-    nodes = [scored.node for scored in parts(8)]
-    index = VectorStoreIndex(nodes, embed_model=HashedWords())
-    model = Model()
-    engine = engine_of(model, retriever=index.as_retriever(similarity_top_k=5), passage_tokens=1_024)
-    found = numbers(engine.query("What of the number 6?").source_nodes)
-    assert found == sorted(found)
-    assert part_numbers(model.read[0]) == found
-    assert len(found) == 5

@@ -15,14 +15,13 @@ from llama_index.core.prompts.default_prompt_selectors import DEFAULT_TEXT_QA_PR
 from llama_index.core.prompts.default_prompts import (
     DEFAULT_REFINE_PROMPT,
     DEFAULT_TEXT_QA_PROMPT,
-    DEFAULT_TREE_SUMMARIZE_PROMPT,
 )
 from llama_index.core.prompts.rich import RichPromptTemplate
 from llama_index.core.prompts.utils import is_chat_model
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 
-from oprag.errors import OptionError, PromptError
+from oprag.errors import PromptError
 from oprag.methods.prompts import TextTemplate
 from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_node
 from tests.adapters.llama_index.engine.conftest import (
@@ -112,11 +111,6 @@ def test_a_template_that_chooses_by_the_model(chats: bool):
     )
     ((_, text),) = asked(chosen, chats=chats)
     assert text == f"{'CHAT' if chats else 'PLAIN'} {TEXT} {QUESTION}"
-
-
-def test_a_summary_template():
-    expected = as_the_built_in_engine(DEFAULT_TREE_SUMMARIZE_PROMPT, ResponseMode.TREE_SUMMARIZE)
-    assert asked(DEFAULT_TREE_SUMMARIZE_PROMPT) == expected
 
 
 @pytest.mark.parametrize("template", [DEFAULT_REFINE_PROMPT, CHAT_REFINE_PROMPT])
@@ -237,17 +231,6 @@ def test_what_is_shown_says_what_is_sent(step: str):
     assert [(one.role.value, one.content) for one in shown] == list(sent)
 
 
-@both_sides
-async def test_prompts_put_back_as_they_were_shown_change_nothing(is_async: bool):
-    first, second = Model(), Model()
-    with_braces = {"answer": 'As {{"json": 1}}: {context} {question}'}
-    engine_of(first, prompts=with_braces).query(QUESTION)
-    engine = engine_of(second, prompts=with_braces)
-    engine.update_prompts(engine.get_prompts())
-    await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert second.read == first.read
-
-
 LITERAL = 'Write {{context}} for {context}, {{{{question}}}} and {{"answer": {{}}}} for {question}.'
 
 
@@ -270,13 +253,6 @@ async def test_braces_around_a_name_stay_braces_when_prompts_are_put_back(is_asy
     other.update_prompts(shown)
     other.update_prompts(other.get_prompts())
     assert await sent_by(other, is_async) == expected
-
-
-def test_put_back_prompts_are_the_same_ones():
-    engine = engine_of(Model(), prompts={"answer": LITERAL, "instruction": "Be dry."})
-    before = engine._options.prompts
-    engine.update_prompts(engine.get_prompts())
-    assert engine._options.prompts == before
 
 
 def test_a_shown_prompt_can_be_changed_before_it_is_put_back():
@@ -305,37 +281,6 @@ def test_update_prompts_with_an_unusable_prompt_changes_nothing():
         engine.update_prompts({"answer": PromptTemplate("{query_str}")})
     engine.query(QUESTION)
     assert model.read[0].startswith("ANSWER")
-
-
-def test_update_prompts_is_not_shared_between_engines():
-    first, second = engine_of(Model()), engine_of(Model())
-    first.update_prompts({"answer": PromptTemplate("NEW {context_str} {query_str}")})
-    assert "NEW" not in second.get_prompts()["answer"].get_template()
-    assert "NEW" not in STEPS["answer"]
-
-
-@pytest.mark.parametrize("name", ["text_qa_template", "anwser"])
-def test_a_prompt_that_there_is_not_is_refused(name: str):
-    with pytest.raises(OptionError, match=f"unknown prompt '{name}'"):
-        engine_of(Model()).update_prompts({name: PromptTemplate("{context_str} {query_str}")})
-
-
-def test_a_prompt_of_a_module_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="response_synthesizer"):
-        engine_of(Model()).update_prompts({"response_synthesizer:text_qa_template": DEFAULT_TEXT_QA_PROMPT})
-
-
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
-        (PromptTemplate("{query_str}"), "the field {context}"),
-        (PromptTemplate("{context_str}"), "the field {question}"),
-        (42, "must be a string or a prompt template, got int"),
-    ],
-)
-def test_a_prompt_without_what_its_step_needs_is_refused(template: Any, message: str):
-    with pytest.raises(ValueError, match=message.replace("{", r"\{")):
-        engine_of(Model(), prompts={"answer": template})
 
 
 def test_a_field_without_a_value_is_named():

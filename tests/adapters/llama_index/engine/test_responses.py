@@ -120,15 +120,6 @@ async def test_a_stream_becomes_a_whole_response():
     assert [piece async for piece in response.async_response_gen()] == ["An answer."]
 
 
-async def test_a_stream_prints(capsys: pytest.CaptureFixture[str]):
-    response: Any = engine_of(Model(), streaming=True).query(QUESTION)
-    response.print_response_stream()
-    assert capsys.readouterr().out == "An answer."
-    response = await engine_of(Model(), streaming=True).aquery(QUESTION)
-    await response.print_response_stream()
-    assert capsys.readouterr().out.strip() == "An answer."
-
-
 @both_sides
 @both_models
 async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
@@ -142,15 +133,6 @@ async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
     assert part_numbers(inner.read[0]) == [0, 1, 2, 3]
 
 
-@both_sides
-@pytest.mark.parametrize("method", ["refine", "map_reduce", "long_context"])
-async def test_the_last_call_of_other_methods_gives_the_object(method: str, is_async: bool):
-    inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
-    engine = full_engine(inner.as_structured_llm(Reply), method)
-    response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert response.response == Reply(verdict="yes", why="Why?")
-
-
 @pytest.mark.parametrize("method", ["map_rerank", "step_down", "reciprocal", "self_route"])
 def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(method: str):
     inner = Model(reply=lambda prompt: '{"verdict": "yes", "why": "Why?"}')
@@ -160,14 +142,6 @@ def test_a_method_that_reads_replies_refuses_objects_before_anything_is_spent(me
     with pytest.raises(ValueError, match="returns objects"):
         engine.answer_with(QUESTION, ["stuff", method])
     assert inner.read == []
-
-
-def test_the_answer_has_the_object_and_its_text():
-    inner = Model(reply=lambda prompt: '{"verdict": "no", "why": "{braces}"}')
-    answer = engine_of(inner.as_structured_llm(Reply)).answer("Is {it} so?")
-    assert answer.parsed == Reply(verdict="no", why="{braces}")
-    assert Reply.model_validate_json(answer.text) == answer.parsed
-    assert "Is {it} so?" in inner.read[0]
 
 
 @both_sides
@@ -250,12 +224,6 @@ async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: boo
     assert [numbers([by_id[node_id] for node_id in one["ids"]]) for one in cited] == [[2], [0], [2]]
     assert json.loads(json.dumps(cited)) == cited
     assert cited == engine.answer(QUESTION).to_dict()["citations"]
-
-
-@every_way
-async def test_without_numbers_nothing_is_cited(way: str):
-    _, response = await run(engine_of(Model(reply=lambda prompt: "He sailed [3].")), way)
-    assert "citations" not in response.metadata["oprag"]
 
 
 @every_way
