@@ -44,7 +44,7 @@ def reported_usage(*holders: Any) -> Usage | None:
     Args:
         *holders: Mappings or objects, with the names of any provider or framework.
     """
-    for counts in holders:
+    for counts in filter(None, holders):
         input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
         if input_tokens is not None and output_tokens is not None:
             details = next((found for name in _DETAILS if (found := part(counts, name))), None)
