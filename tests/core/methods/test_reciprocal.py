@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.errors import EmbeddingError, ModelWarning
+from oprag.errors import EmbeddingError
 from oprag.methods import Embed, Generate
 from tests.core.methods.helpers import QUESTION, World, parts
 
@@ -29,22 +29,6 @@ def test_v_plus_two_calls_with_stuff_inside(asked):
     assert [request.final for request in world.of(Generate)] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("inner", "calls"),
-    [
-        ("refine", lambda n: n),
-        ("map_reduce", lambda n: n + 1),
-        ("map_rerank", lambda n: n),
-        ("self_route", lambda n: 1),
-    ],
-)
-@pytest.mark.parametrize(("count", "asked"), [(1, 2), (3, 4)])
-def test_two_calls_and_those_of_the_inner_method_for_each_variant(inner, calls, count, asked):
-    world = World(parts(count), variants="\n".join(VARIANTS[:asked]))
-    answer = world.answer(method="reciprocal", inner_method=inner, variants=asked)
-    assert len(answer.calls) == 2 + asked * calls(count)
-
-
 def test_the_best_answers_stand_first_and_those_under_the_threshold_are_left_out():
     world, answer = ask("middle", "far", "near", "behind")
     assert aggregated(world) == ["near", "middle"]
@@ -67,11 +51,6 @@ def test_the_threshold(threshold, left):
     assert len(aggregated(world)) == left
 
 
-def test_a_cosine_that_is_the_threshold_is_enough():
-    world, _ = ask("near", "behind", answer_threshold=-1)
-    assert aggregated(world) == ["near", "behind"]
-
-
 def test_where_none_remains_the_nearest_is_used_and_a_note_says_so():
     world, answer = ask("behind", "far")
     assert aggregated(world) == ["far"]
@@ -79,35 +58,10 @@ def test_where_none_remains_the_nearest_is_used_and_a_note_says_so():
     assert any("answer_threshold=0.5" in note for note in answer.notes)
 
 
-def test_one_answer_that_points_away():
-    world, answer = ask("behind")
-    assert aggregated(world) == ["behind"]
-    assert answer.answers[0].cosine == -1
-
-
 def test_an_empty_answer_is_neither_embedded_nor_combined():
     world, answer = ask("near", " ", "middle")
     assert world.of(Embed) == [Embed((QUESTION,), ("near", "middle"))]
     assert len(answer.answers) == 2
-
-
-def test_without_answers_nothing_is_embedded():
-    world, answer = ask("", "")
-    assert world.of(Embed) == []
-    assert answer.text == ""
-    assert "no variant was answered" in answer.notes
-
-
-def test_failed_calls_are_skipped():
-    world = World(
-        parts(1),
-        variants="\n".join(VARIANTS[:2]),
-        answer=[OSError("gone"), "near"],
-        aggregate="All.",
-        embed=VECTORS.__getitem__,
-    )
-    with pytest.warns(ModelWarning, match="1 of 4"):
-        assert world.answer(method="reciprocal", variants=2, on_error="skip").text == "All."
 
 
 def test_vectors_that_are_none_are_refused():

@@ -105,11 +105,6 @@ def test_fewer_variants_than_asked_for():
     assert "the model generated only 2 of 4 variants" in answer.notes
 
 
-def test_further_variants_are_left_out():
-    world = World(parts(1), variants=lines(6))
-    assert len(world.answer(method="step_down").calls) == 6
-
-
 @pytest.mark.parametrize("reply", ["", "Here are some:", "\n\n---\n"])
 def test_without_variants_the_question_itself_is_asked(reply):
     world = World(parts(1), variants=reply)

@@ -122,21 +122,6 @@ async def test_every_call_is_told_of(method: str, way: str, events: Events):
 
 
 @both_sides
-async def test_retrieval_ends_before_synthesis_begins(is_async: bool, events: Events):
-    await run(engine_of(Model()), "aquery" if is_async else "query")
-    assert kinds(events) == [
-        QueryStartEvent,
-        RetrievalStartEvent,
-        RetrievalEndEvent,
-        SynthesizeStartEvent,
-        LLMChatStartEvent,
-        LLMChatEndEvent,
-        SynthesizeEndEvent,
-        QueryEndEvent,
-    ]
-
-
-@both_sides
 async def test_calls_at_the_same_time_have_the_query_as_their_parent(is_async: bool, spans: Spans, events: Events):
     model = Model(meeting=Meeting(8))
     engine = engine_of(model, 8, method="map_reduce", max_concurrency=8)
@@ -151,14 +136,6 @@ async def test_calls_at_the_same_time_have_the_query_as_their_parent(is_async: b
     starts = [event.span_id for event in events.seen if isinstance(event, LLMChatStartEvent)]
     assert len(set(starts)) == 9
     assert all(str(span_id).startswith(f"Model.{prefix}chat") for span_id in starts)
-
-
-@both_sides
-async def test_retrievals_at_the_same_time_have_the_query_as_their_parent(is_async: bool, spans: Spans):
-    await run(full_engine(Model(reply=by_step), "step_down"), "aquery" if is_async else "query")
-    prefix = "a" if is_async else ""
-    parents = [parent for name, parent in spans.seen if name.endswith(f".{prefix}retrieve")]
-    assert parents == [f"{ENGINE}._{prefix}query"] * 3
 
 
 @every_way
@@ -242,16 +219,6 @@ async def test_callbacks_are_those_of_the_built_in_engine(way: str, chats: bool)
         (CBEventType.LLM, CBEventType.SYNTHESIZE),
     ]
     assert ours.traces[0] == handler.traces[0] == "query"
-
-
-@pytest.mark.parametrize("method", METHODS)
-@both_sides
-async def test_callbacks_of_every_call(method: str, is_async: bool):
-    engine, handler = managed(method=method, max_concurrency=8)
-    await run(engine, "aquery" if is_async else "query")
-    count = Counter(handler.started)
-    assert count[CBEventType.LLM, CBEventType.SYNTHESIZE] == CALLS[method]
-    assert sorted(handler.ended) == sorted(kind for kind, _ in handler.started)
 
 
 @every_way

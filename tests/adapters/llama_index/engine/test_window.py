@@ -86,14 +86,6 @@ def test_what_llama_index_says_of_a_model_that_says_nothing_is_no_window(method:
         assert model.read == models[0].read
 
 
-@pytest.mark.parametrize("about", [{"replies": 200}, {"replies": 4_096}, {"window": 1}])
-def test_a_reply_that_takes_the_whole_window_is_what_the_error_is_about(about: dict[str, Any]):
-    model = Windowed(**about)
-    with pytest.raises(BudgetError, match=r"reserved for the reply.*fewer output tokens"):
-        engine_with(model).query(QUESTION)
-    assert model.calls == []
-
-
 @every_way
 async def test_a_model_that_does_not_know_itself_says_so_when_it_is_called(way: str):
     class Unknown(Model):
