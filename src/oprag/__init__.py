@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from oprag._internal.lazy import loader, set_public_module
 from oprag._internal.tokens import approximate_tokens
 from oprag._version import __version__
-from oprag.chunk import Chunk, Drop, Place, Position, PositionKind, Span, Uncertain
+from oprag.chunk import Chunk, Drop, Passage, Place, Position, PositionKind, Span, Uncertain
 from oprag.context import Context, build_context
 from oprag.options import OP_RAG, ContextOptions
 from oprag.pipeline.order import arrange
-from oprag.pipeline.stitch import Passage
 from oprag.positions.retrieved import SourceReport
 
 __all__ = [
@@ -61,7 +60,7 @@ _LOADED_LATER = {
     "Located": "oprag.positions.locate",
     "PositionCheck": "oprag.positions.check_report",
     "SourceCheck": "oprag.positions.check_report",
-    "SourceFolder": "oprag._internal.files.source_reader",
+    "SourceFolder": "oprag.positions.source_reader",
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.vector_cache",
     "WorkingContext": "oprag.agents.working_context",
@@ -74,7 +73,6 @@ _LOADED_LATER = {
 }
 
 if TYPE_CHECKING:
-    from oprag._internal.files.source_reader import SourceFolder
     from oprag.agents.working_context import Cited, Delta, WorkingContext
     from oprag.embedding.embedder import DualEncoder, Embedder
     from oprag.embedding.static import LocalEmbedder
@@ -84,6 +82,7 @@ if TYPE_CHECKING:
     from oprag.pipeline.neighbors import neighbors_among
     from oprag.positions.check_report import PositionCheck, SourceCheck
     from oprag.positions.locate import Located, locate_positions
+    from oprag.positions.source_reader import SourceFolder
     from oprag.positions.write import WrittenPositions, WrittenSource
 
 

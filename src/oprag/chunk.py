@@ -1,5 +1,6 @@
 """Chunks: their text and position in the source, and the reason why one was dropped."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,9 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from oprag._internal.masking import describe, listed, shown
 from oprag.errors import ChunkError
-from oprag.positions.values import Key, finite
 
-__all__ = ["UNKNOWN_POSITION", "Chunk", "Drop", "DropReason", "Place", "Position", "PositionKind", "Span", "Uncertain"]
+__all__ = [
+    "UNKNOWN_POSITION",
+    "Chunk",
+    "Drop",
+    "DropReason",
+    "Passage",
+    "Place",
+    "Position",
+    "PositionKind",
+    "Span",
+    "Uncertain",
+]
+
+
+Key = tuple[Any, ...]
 
 
 class PositionKind(IntEnum):
@@ -255,6 +269,36 @@ class Chunk:
         return f"rank {self.rank}, source {describe(source)}" + ("" if self.id is None else f", id {describe(self.id)}")
 
 
+class Passage(NamedTuple):
+    """A contiguous run of source text; the repr is one line with the start of the text.
+
+    Attributes:
+        text: The text; overlapping parts are included once, if offsets and text confirm the overlap.
+        chunks: The chunks of the passage, in order.
+        spans: Character offsets in the source, in order; empty if unknown. More than one span if the splitter stripped
+            whitespace between chunks.
+    """
+
+    text: str
+    chunks: tuple[Chunk, ...]
+    spans: tuple[Span, ...]
+
+    @property
+    def source(self) -> str | None:
+        """The name of the source."""
+        return self.chunks[0].source
+
+    @property
+    def rank(self) -> int:
+        """The best (lowest) rank of the chunks."""
+        return min(chunk.rank for chunk in self.chunks)
+
+    def __repr__(self) -> str:
+        chunks = counted(len(self.chunks), "chunk")
+        size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
+        return f"Passage(source={quoted_name(self.source)}, {chunks}, {size})"
+
+
 def changed(chunk: Chunk, **fields: Any) -> Chunk:
     """Copy a chunk with changed fields, without validating them; several times faster than `dataclasses.replace`."""
     copy = object.__new__(Chunk)
@@ -281,6 +325,18 @@ def chunk_to_dict(chunk: Chunk) -> dict[str, Any]:
 def _plain_key(key: Key) -> Any:
     """The key of a position: its only part, or a list of its parts."""
     return key[0] if len(key) == 1 else [_plain_key(part) if isinstance(part, tuple) else part for part in key]
+
+
+def finite(value: Any) -> float | None:
+    """Return the value as a score, or None if it is not a finite number; decimals, arrays and tensors may be one."""
+    if type(value) is not float:
+        if isinstance(value, bool) or not hasattr(value, "__float__"):
+            return None
+        try:
+            value = float(value)
+        except Exception:  # noqa: BLE001 - arrays and tensors raise errors of their own
+            return None
+    return value if math.isfinite(value) else None
 
 
 def quoted(text: Any) -> str:

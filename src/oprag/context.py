@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from oprag._internal.tokens import approximate_tokens, count
 from oprag._internal.warn import warn
-from oprag.chunk import Chunk, Drop, Vector, chunk_to_dict, counted, sorted_by_rank
+from oprag.chunk import Chunk, Drop, Passage, Vector, chunk_to_dict, counted, sorted_by_rank
 from oprag.errors import EmbeddingError, OptionError, RetrievalWarning
 from oprag.options import ContextOptions, as_context_options
 from oprag.pipeline.budget import fit
@@ -21,7 +21,6 @@ from oprag.pipeline.render import Show, passages_of, render
 from oprag.pipeline.section import section_of
 from oprag.pipeline.select import select, warn_about_copies
 from oprag.pipeline.source_sections import with_sections
-from oprag.pipeline.stitch import Passage
 from oprag.positions.retrieved import (
     NO_STORE,
     Doubt,

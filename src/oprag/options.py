@@ -15,11 +15,8 @@ from typing import Any, Literal, get_args
 
 from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter, approximate_tokens
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, Passage
 from oprag.errors import OptionError, QueryError
-from oprag.pipeline.stitch import Passage
-from oprag.positions.readings import PositionKey
-from oprag.positions.source_names import SourceKey
 
 __all__ = [
     "CANDIDATES",
@@ -33,6 +30,8 @@ __all__ = [
     "OnMissingPosition",
     "OnUncertain",
     "Order",
+    "PositionKey",
+    "SourceKey",
     "SourceRanking",
     "as_context_options",
     "check_bool",
@@ -58,6 +57,8 @@ SourceRankingName = Literal["best_first", "best_last", "score_sum", "name"]
 SourceRanking = SourceRankingName | Callable[[Sequence[Chunk]], Any]
 OnMissingPosition = Literal["last", "first", "drop", "error"]
 OnUncertain = Literal["warn", "ignore", "error"]
+SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
+PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 Header = str | Callable[[Passage], str]
 
 HEADER_FIELDS = ("number", "source", "section", "page", "start", "end", "rank")

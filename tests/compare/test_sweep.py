@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from oprag import ContextOptions
-from oprag._internal.tokenizers import tokenizer_named
 from oprag._internal.tokens import approximate_tokens
 from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
+from oprag.index.tokenizers import tokenizer_named
 from oprag.methods.profile import read_profile, write_profile
 from tests.compare.folders import write_data
 from tests.compare.spending import reader, thorough, write_ledgers

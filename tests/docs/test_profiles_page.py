@@ -14,7 +14,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 
 from oprag import ContextOptions, __version__
-from oprag._internal.tokenizers import COUNTERS
+from oprag.index.tokenizers import COUNTERS
 from oprag.methods.profile import Profile, read_profile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "profiles.md").read_text(encoding="utf-8")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
-from oprag._internal.files.source_reader import ReadSource, SourceReader, as_reader
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Steps
 from oprag._internal.tokens import TokenCounter, approximate_tokens
@@ -34,6 +33,8 @@ from oprag.options import (
     OnMissingPosition,
     OnUncertain,
     Order,
+    PositionKey,
+    SourceKey,
     SourceRanking,
     as_context_options,
     check_bool,
@@ -41,8 +42,7 @@ from oprag.options import (
     descriptions,
     with_plain_numbers,
 )
-from oprag.positions.readings import PositionKey
-from oprag.positions.source_names import SourceKey
+from oprag.positions.source_reader import ReadSource, SourceReader, as_reader
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.orders import SourceOrders
 

@@ -13,12 +13,12 @@ from oprag._internal.tokens import count
 from oprag.agents.grep import TIME_LIMIT, Pattern
 from oprag.agents.numbered_text import source_label
 from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
-from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.chunk import Chunk, Passage, PositionKind, changed, counted
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.options import ContextOptions, check_count
 from oprag.pipeline.joined import join_chunks
 from oprag.pipeline.render import render
-from oprag.pipeline.stitch import Passage, stitch
+from oprag.pipeline.stitch import stitch
 from oprag.positions.fields import SOURCE_FIELDS
 from oprag.positions.source_names import source_of
 from oprag.positions.source_order import Listing, order_of

@@ -12,12 +12,12 @@ from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag.agents.numbered_text import Part, head_of
+from oprag.chunk import Passage
 from oprag.errors import OptionError
 from oprag.methods.replies import part
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.pipeline.markers import without_markers
-from oprag.pipeline.stitch import Passage
 
 __all__ = [
     "Form",

@@ -22,13 +22,12 @@ from oprag.agents.numbered_text import (
 )
 from oprag.agents.search_result_blocks import Form, fingerprint, numbered_blocks, read_answer, source_name
 from oprag.agents.whole_context import combined, write_combined, write_source
-from oprag.chunk import Chunk, Place, counted
+from oprag.chunk import Chunk, Passage, Place, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
 from oprag.methods.citations import Citation, citation_of, cited_in
 from oprag.methods.quotes import is_quoted, normal
 from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text
-from oprag.pipeline.stitch import Passage
 
 __all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
 

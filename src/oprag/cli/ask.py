@@ -16,8 +16,7 @@ from oprag._internal.files.pdf import is_pdf, pdf_pages
 from oprag._internal.files.reading import file_text
 from oprag._internal.masking import shown
 from oprag._internal.text_table import one_line, safe
-from oprag._internal.tokenizers import LOCAL
-from oprag.chunk import Span, counted
+from oprag.chunk import Passage, Span, counted
 from oprag.cli.console import WorkProgress, console, echo_json, print_status
 from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, typed_options
 from oprag.compare.data.data_set import whole_text
@@ -27,11 +26,11 @@ from oprag.embedding.embedder import DualEncoder, Embedder
 from oprag.embedding.static import local_embedder
 from oprag.errors import InputFileError, OptionError
 from oprag.index.document_index import DocumentIndex
+from oprag.index.tokenizers import LOCAL
 from oprag.methods.answer import Answer
 from oprag.methods.options import MethodOptions
 from oprag.methods.registry import check_needs
 from oprag.options import OP_RAG_16K, ContextOptions, check_question
-from oprag.pipeline.stitch import Passage
 
 if TYPE_CHECKING:
     from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever

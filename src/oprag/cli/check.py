@@ -58,8 +58,8 @@ def check(
 
 def _checked(path: Path, options: ContextOptions, read_source: str | None, max_chunks: int) -> PositionCheck:
     # Imported here to keep the other commands fast to start.
-    from oprag._internal.files.source_reader import as_reader
     from oprag.positions.check import Checked, check_listings
+    from oprag.positions.source_reader import as_reader
     from oprag.positions.suggestions import LANGCHAIN
     from oprag.stores.listing import chunks_of_rows
 

@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 
 from oprag._internal.text_table import one_line, safe, shortened
-from oprag.chunk import Chunk, counted
+from oprag.chunk import Chunk, Passage, counted
 from oprag.cli.ask import content_of, index_sources, place_of, retriever_of, show_answer, stream_answer
 from oprag.cli.console import console
 from oprag.cli.options import Indexing
@@ -28,7 +28,6 @@ from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions, check_question
 from oprag.pipeline.headings import headings_in
 from oprag.pipeline.joined import JoinedText
-from oprag.pipeline.stitch import Passage
 
 if TYPE_CHECKING:
     from oprag.langchain.retriever import OrderPreservingRetriever

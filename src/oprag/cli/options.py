@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-from oprag._internal.tokenizers import LOCAL, counter_named
 from oprag._internal.tokens import approximate_tokens
 from oprag.index.document_index import SearchKind
 from oprag.index.splitting import Splitter
+from oprag.index.tokenizers import LOCAL, counter_named
 from oprag.methods.registry import method_names
 from oprag.options import option
 

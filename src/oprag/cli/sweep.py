@@ -10,7 +10,6 @@ import typer
 
 from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe
-from oprag._internal.tokenizers import LOCAL
 from oprag.cli.console import print_status
 from oprag.cli.options import (
     MODEL,
@@ -25,6 +24,7 @@ from oprag.cli.options import (
     typed_options,
 )
 from oprag.errors import OptionError
+from oprag.index.tokenizers import LOCAL
 
 __all__ = ["sweep"]
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from oprag._internal.masking import describe, listed, without_keys
-from oprag._internal.tokenizers import BUILT_IN, TIKTOKEN
 from oprag.compare.providers.identity import LOCAL, is_loopback
 from oprag.errors import ExperimentError
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN
 
 __all__ = ["check_data_only"]
 

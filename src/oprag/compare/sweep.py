@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oprag._internal.masking import describe
-from oprag._internal.tokenizers import tokenizer_named
 from oprag._internal.tokens import TokenCounter, count
 from oprag.compare.data.data_set import DataSet, whole_text
 from oprag.compare.experiment import Experiment
@@ -18,6 +17,7 @@ from oprag.compare.providers.identity import LOCAL
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import OptionError
 from oprag.index.splitting import Split, pieces_of
+from oprag.index.tokenizers import tokenizer_named
 
 __all__ = ["sweep_experiment"]
 

@@ -93,7 +93,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
         warn_about_few(inputs.chunks, options.k)
         if options.needs_vectors:
             # Loads NumPy.
-            from oprag.embedding.vectors import given_with_vectors
+            from oprag.stores.vectors import given_with_vectors
 
             check_question(query)
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))

@@ -9,16 +9,14 @@ from typing import Any
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 
-from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
 from oprag.langchain.retriever import OrderPreservingRetriever, known_filter
 from oprag.langchain.wrapped import searched_in
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
-from oprag.positions.readings import PositionKey
-from oprag.positions.source_names import SourceKey
+from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.suggestions import LANGCHAIN
 from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter

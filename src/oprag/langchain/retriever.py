@@ -44,7 +44,7 @@ from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, rest
 from oprag.stores.listing import searched_store
 
 if TYPE_CHECKING:
-    from oprag.embedding.vectors import VectorSources
+    from oprag.stores.vectors import VectorSources
 
 __all__ = [
     "OrderPreservingRetriever",
@@ -323,7 +323,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
         if sources is not None:
-            from oprag.embedding.vectors import given_with_vectors
+            from oprag.stores.vectors import given_with_vectors
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
         if self.read_source is not None or self.store_order:
@@ -370,7 +370,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
             or not takes_a_vector(self.vectorstore, self.search_type, self.search_kwargs)
         ):
             return (yield from search(self.vectorstore, query, self.search_type, kwargs)), None
-        from oprag.embedding.vectors import question_vector
+        from oprag.stores.vectors import question_vector
 
         vector = yield from question_vector(query, sources)
         return (yield from search_by_vector(self.vectorstore, vector, self.search_type, kwargs)), vector

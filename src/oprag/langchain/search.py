@@ -13,8 +13,8 @@ from langchain_core.vectorstores import VectorStore
 
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Step, Steps
+from oprag.chunk import finite
 from oprag.errors import ChunkError, OptionError
-from oprag.positions.values import finite
 from oprag.stores.adapter import adapter_of
 
 __all__ = ["SearchType", "documents_and_scores", "search", "search_by_vector", "takes_a_vector"]

@@ -21,7 +21,7 @@ from oprag.stores.listing import can_list
 from oprag.stores.stored_neighbors import StoredNeighbors
 
 if TYPE_CHECKING:
-    from oprag.embedding.vectors import VectorSources
+    from oprag.stores.vectors import VectorSources
 
 __all__ = ["EmbeddingsFields", "check_sources", "chunk_of_stored", "neighbor_reader", "store_reader", "vector_sources"]
 
@@ -75,8 +75,8 @@ def vector_sources(
 ) -> VectorSources:
     """The sources of vectors for documents."""
     # Imports NumPy.
-    from oprag.embedding.vectors import VectorSources
     from oprag.langchain.embedder import as_embedder
+    from oprag.stores.vectors import VectorSources
 
     given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
     used = own if given is None else given

@@ -12,7 +12,6 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.chunk import Chunk, changed
 from oprag.errors import ChunkError
 from oprag.llama_index.hierarchy import with_absolute_spans
@@ -20,11 +19,10 @@ from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields
 from oprag.llama_index.wrapped import merged_from, searched_by, searched_in, store_of
-from oprag.options import ContextOptions, check_count, refuse_filter
+from oprag.options import ContextOptions, PositionKey, SourceKey, check_count, refuse_filter
 from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
-from oprag.positions.readings import PositionKey
-from oprag.positions.source_names import SourceKey
+from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.suggestions import LLAMA_INDEX
 from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter

@@ -13,8 +13,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 from oprag.adapters.fields import HELP, OptionFields
 from oprag.errors import ChunkError
 from oprag.llama_index.nodes import chunk_of
-from oprag.options import check_key
-from oprag.positions.source_names import SourceKey
+from oprag.options import SourceKey, check_key
 from oprag.positions.stamp import given_source, stamps
 from oprag.stores.llama_index_nodes import with_metadata
 

@@ -33,7 +33,7 @@ from oprag.stores.listing import can_list, searched_store
 from oprag.stores.stored_neighbors import StoredNeighbors
 
 if TYPE_CHECKING:
-    from oprag.embedding.vectors import VectorSources
+    from oprag.stores.vectors import VectorSources
 
 __all__ = ["FindPositions", "IndexFields", "NodeSources", "context_of", "refuse_reordered"]
 
@@ -135,7 +135,7 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
         if not (options.needs_vectors or options.reads_sources):
             return None
         # Imports NumPy.
-        from oprag.embedding.vectors import VectorSources
+        from oprag.stores.vectors import VectorSources
 
         searched = self._where()
         reader = self._neighbor_reader(options) if options.reads_sources else None
@@ -254,7 +254,7 @@ class NodeSources:
         inputs = replace(inputs, read_neighbors=self.read_neighbors)
         if not options.needs_vectors or not inputs.chunks:
             return inputs
-        from oprag.embedding.vectors import given_with_vectors
+        from oprag.stores.vectors import given_with_vectors
 
         if options.similarity_threshold is not None:
             if query is None:
@@ -268,7 +268,7 @@ class NodeSources:
         """The vector of a query; if it was expanded to several texts, their mean, as in the retriever."""
         import numpy as np
 
-        from oprag.embedding.vectors import question_vector
+        from oprag.stores.vectors import question_vector
 
         if query.embedding is not None and self.same_model:
             return np.asarray(query.embedding, dtype=np.float32)

@@ -10,12 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import masked_error, shown
 from oprag._internal.text_table import escaped, one_line, printable, shortened, table
-from oprag.chunk import counted, quoted
+from oprag.chunk import Passage, counted, quoted
 from oprag.context import Context
 from oprag.methods.citations import Citation, cited_in
 from oprag.methods.prompts import Prompt
 from oprag.pipeline.context_report import passage_to_dict
-from oprag.pipeline.stitch import Passage
 
 __all__ = [
     "Answer",

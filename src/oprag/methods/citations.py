@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk, Passage, Span
 from oprag.methods.quotes import is_quoted, normal, quote_before
 from oprag.pipeline.markers import MARKER, without_markers
 from oprag.pipeline.section import section_of
-from oprag.pipeline.stitch import Passage, stitch
+from oprag.pipeline.stitch import stitch
 from oprag.positions.readings import page_of
 
 __all__ = ["Citation", "citation_of", "cited_in", "numbers_in", "renumbered"]

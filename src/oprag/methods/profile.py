@@ -16,10 +16,10 @@ from typing import Any, Literal
 from oprag._internal.files.reading import read_toml
 from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
 from oprag._internal.masking import reason
-from oprag._internal.tokenizers import Counter, counter_named
 from oprag._internal.tokens import approximate_tokens
 from oprag._version import __version__
 from oprag.errors import MissingExtraError, OptionError
+from oprag.index.tokenizers import Counter, counter_named
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.options import ContextOptions, check_names

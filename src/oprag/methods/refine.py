@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from oprag.chunk import Passage
 from oprag.errors import BudgetError
 from oprag.methods.answer import Completion, Result, nothing_found
 from oprag.methods.prompts import Prompt
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Part, Task, parts, smaller, split_passages
-from oprag.pipeline.stitch import Passage
 
 __all__ = ["refine"]
 

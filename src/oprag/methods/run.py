@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from oprag._internal.files.source_reader import SourceReader, read_with
 from oprag._internal.masking import describe, masked_error
 from oprag._internal.sync_async import Emit, Limit, Parallel, Step, Steps
 from oprag._internal.warn import warn
@@ -28,6 +27,7 @@ from oprag.methods.replies import reply_text
 from oprag.methods.task import Task
 from oprag.methods.too_long import fitting_option
 from oprag.methods.window import Room, cut_note, within
+from oprag.positions.source_reader import SourceReader, read_with
 
 __all__ = [
     "CUT_SHORT",
@@ -277,7 +277,7 @@ class Backend(ABC):
     def embed(self, questions: Sequence[str], texts: Sequence[str]) -> Steps[Vectors]:
         """Return one vector per question, and one per text."""
         # Imports NumPy.
-        from oprag.embedding.vectors import embedded_together
+        from oprag.stores.vectors import embedded_together
 
         return embedded_together(*self.embedding(), questions, texts)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter, count
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk, Passage, Span
 from oprag.context import Context
 from oprag.errors import BudgetError, PromptError, QueryError
 from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
@@ -18,7 +18,7 @@ from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Message, Prompt, 
 from oprag.methods.window import Room, Window
 from oprag.options import ContextOptions, check_question
 from oprag.pipeline.render import between, render, with_header
-from oprag.pipeline.stitch import Passage, stitch
+from oprag.pipeline.stitch import stitch
 
 __all__ = ["Part", "Task", "combined", "packed", "parts", "smaller", "split_passages"]
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from oprag.chunk import Passage
 from oprag.context import Context
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.citations import renumbered
@@ -14,7 +15,6 @@ from oprag.methods.registry import find_method
 from oprag.methods.replies import questions_in, reply_text
 from oprag.methods.run import Generate, Request, Retrieve, Together
 from oprag.methods.task import Task, combined
-from oprag.pipeline.stitch import Passage
 
 __all__ = ["AnsweredVariants", "aggregation", "answered_variants", "no_answer"]
 

@@ -6,12 +6,11 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk, Passage, Span
 from oprag.context import Context
 from oprag.errors import SourceReadError, SourceTooLongError
 from oprag.methods.run import ReadSources
 from oprag.methods.task import Task
-from oprag.pipeline.stitch import Passage
 
 __all__ = ["WholeSources", "whole_sources"]
 

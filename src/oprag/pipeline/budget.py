@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from oprag._internal.tokens import count
-from oprag.chunk import Chunk, Drop
+from oprag.chunk import Chunk, Drop, Passage
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions
 from oprag.pipeline.order import in_order
 from oprag.pipeline.render import SHOWN_SEPARATOR, Show, passages_of, render, with_header
-from oprag.pipeline.stitch import Passage, each_alone
+from oprag.pipeline.stitch import each_alone
 
 __all__ = ["fit"]
 

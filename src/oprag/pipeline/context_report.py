@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import shown
 from oprag._internal.text_table import escaped, shortened, table
-from oprag.chunk import Chunk, Drop, PositionKind, chunk_to_dict, counted
+from oprag.chunk import Chunk, Drop, Passage, PositionKind, chunk_to_dict, counted
 from oprag.pipeline.continuity import Values
-from oprag.pipeline.stitch import Passage
 from oprag.positions.fields import PAGE_FIELDS
 from oprag.positions.readings import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.retrieved import SourceReport

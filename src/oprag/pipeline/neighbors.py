@@ -10,11 +10,10 @@ from oprag._internal.tokens import count
 from oprag._internal.warn import warn
 from oprag.chunk import Chunk, Drop, PositionKind, changed
 from oprag.errors import ChunkError, OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.pipeline.order import key_of
-from oprag.positions.readings import PositionKey, counts_from_document
+from oprag.positions.readings import counts_from_document
 from oprag.positions.retrieved import SourceReport, group_by_source, place, report_sources
-from oprag.positions.source_names import SourceKey
 from oprag.positions.source_order import SourceOrder
 
 __all__ = [

@@ -9,12 +9,12 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-from oprag.chunk import Chunk, PositionKind, sorted_by_rank
+from oprag.chunk import Chunk, PositionKind, finite, sorted_by_rank
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, SourceRanking, as_context_options
 from oprag.pipeline.select import without_missing
 from oprag.positions.retrieved import group_by_source, place, warn_about
-from oprag.positions.values import finite, natural_key
+from oprag.positions.values import natural_key
 
 __all__ = ["arrange", "in_order", "key_of"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oprag._internal.masking import describe
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, Passage
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, Header
 from oprag.pipeline.section import section_of
-from oprag.pipeline.stitch import Passage, each_alone, stitch
+from oprag.pipeline.stitch import each_alone, stitch
 from oprag.positions.readings import page_of
 
 __all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]

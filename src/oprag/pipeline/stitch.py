@@ -8,15 +8,13 @@ chunks are not joined: repeated text is better than lost text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from oprag.chunk import Chunk, PositionKind, Span, counted, quoted, quoted_name
+from oprag.chunk import Chunk, Passage, PositionKind, Span
 from oprag.positions.readings import is_exact
 
 __all__ = [
     "NUMBERED",
     "STRIPPED",
-    "Passage",
     "added_texts",
     "each_alone",
     "place_in_source",
@@ -34,36 +32,6 @@ NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 _COINCIDENCE = 8
 # More candidate matches than this indicate repetitive text; checking all of them would take quadratic time.
 _MAX_PLACES = 64
-
-
-class Passage(NamedTuple):
-    """A contiguous run of source text; the repr is one line with the start of the text.
-
-    Attributes:
-        text: The text; overlapping parts are included once, if offsets and text confirm the overlap.
-        chunks: The chunks of the passage, in order.
-        spans: Character offsets in the source, in order; empty if unknown. More than one span if the splitter stripped
-            whitespace between chunks.
-    """
-
-    text: str
-    chunks: tuple[Chunk, ...]
-    spans: tuple[Span, ...]
-
-    @property
-    def source(self) -> str | None:
-        """The name of the source."""
-        return self.chunks[0].source
-
-    @property
-    def rank(self) -> int:
-        """The best (lowest) rank of the chunks."""
-        return min(chunk.rank for chunk in self.chunks)
-
-    def __repr__(self) -> str:
-        chunks = counted(len(self.chunks), "chunk")
-        size = f"{counted(len(self.text), 'character')}: {quoted(self.text)}"
-        return f"Passage(source={quoted_name(self.source)}, {chunks}, {size})"
 
 
 def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from oprag._internal.masking import clean, describe, masked_error, without_keys
 from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import OptionError
-from oprag.options import ContextOptions, check_count
+from oprag.options import ContextOptions, SourceKey, check_count
 from oprag.positions.check_report import Note, PositionCheck, SourceCheck
 from oprag.positions.copies import copies_of
 from oprag.positions.readings import stamped_by_store
 from oprag.positions.retrieved import UNNAMED, doubts, place
-from oprag.positions.source_names import SourceKey, field_of, source_of, warn_about_key
+from oprag.positions.source_names import field_of, source_of, warn_about_key
 from oprag.positions.source_order import ADDED_AGAIN, Listing, SourceOrder, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.suggestions import NOT_IN_TEXT, Suggestions

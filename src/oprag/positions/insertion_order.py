@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, Span
+from oprag.chunk import Chunk, Key, Span
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
@@ -20,7 +20,7 @@ from oprag.positions.fields import (
     is_by_store,
 )
 from oprag.positions.readings import LOCATED, numberings
-from oprag.positions.values import NUMBERED, Key, label_keys, ordinal
+from oprag.positions.values import NUMBERED, label_keys, ordinal
 
 __all__ = ["Witness", "agreed_order", "confirmed_order"]
 

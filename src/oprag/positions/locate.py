@@ -9,7 +9,8 @@ from typing import Any
 from oprag._internal.masking import describe
 from oprag.chunk import Chunk
 from oprag.errors import ChunkError, MissingSourceError
-from oprag.positions.source_names import SourceKey, source_of, text_of, warn_about_key
+from oprag.options import SourceKey
+from oprag.positions.source_names import source_of, text_of, warn_about_key
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import MAX_PLACES, SourceText
 

@@ -5,12 +5,13 @@ Which reading tells the order is decided in `oprag.positions.source_order`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, Position, PositionKind, Span, changed
+from oprag.chunk import Chunk, Key, Position, PositionKind, Span, changed
+from oprag.options import PositionKey
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
@@ -28,14 +29,13 @@ from oprag.positions.fields import (
 )
 from oprag.positions.links import chain_keys
 from oprag.positions.source_names import source_parts
-from oprag.positions.values import NUMBERED, TOO_LARGE, Key, label_keys, natural_key, ordinal, whole
+from oprag.positions.values import NUMBERED, TOO_LARGE, label_keys, natural_key, ordinal, whole
 
 __all__ = [
     "FRAME_FIELDS",
     "LOCATED",
     "TIES_BY_STORE",
     "Facts",
-    "PositionKey",
     "Reading",
     "best_reading",
     "by_position_key",
@@ -54,7 +54,6 @@ __all__ = [
     "stated_span",
 ]
 
-PositionKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 _ATTRIBUTE = "span"
 _SPAN_PAGE = "span.page"

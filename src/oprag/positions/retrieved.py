@@ -11,10 +11,10 @@ from oprag._internal.masking import shown
 from oprag._internal.warn import warn_about_some
 from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning, UncertainOrderError
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
-from oprag.positions.readings import PositionKey, page_of, stamped_by_store
-from oprag.positions.source_names import SourceKey, names_of_parts, source_of, warn_about_key
+from oprag.positions.readings import page_of, stamped_by_store
+from oprag.positions.source_names import names_of_parts, source_of, warn_about_key
 from oprag.positions.source_order import MISSING, Certainty, Listing, SourceOrder, is_strong, order_of
 
 __all__ = [

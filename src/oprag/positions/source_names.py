@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import shown
 from oprag._internal.warn import warn
-from oprag.chunk import Chunk
+from oprag.chunk import Chunk, finite
 from oprag.errors import PositionWarning, SourceWarning
+from oprag.options import SourceKey
 from oprag.positions.fields import ID_FIELDS, NAME_FIELDS, PLACEHOLDERS, SOURCE_FIELDS, with_usual_fields
-from oprag.positions.values import TOO_LARGE, finite, whole
+from oprag.positions.values import TOO_LARGE, whole
 
 __all__ = [
-    "SourceKey",
     "field_of",
     "names_of_parts",
     "numbers_named",
@@ -26,7 +26,6 @@ __all__ = [
     "warn_about_key",
 ]
 
-SourceKey = str | tuple[str, ...] | Callable[[Chunk], Any]
 
 _FILES = ("file_path", "file_name", "filename")
 _MAX_PAGE_DIGITS = 6  # a longer number is an id

@@ -13,7 +13,8 @@ from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from oprag.chunk import UNKNOWN_POSITION, Chunk, Place, Position, PositionKind, Span, Uncertain
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
+from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
 from oprag.positions.fields import LABEL_FIELD
 from oprag.positions.insertion_order import agreed_order, confirmed_order
@@ -23,7 +24,6 @@ from oprag.positions.readings import (
     LOCATED,
     TIES_BY_STORE,
     Facts,
-    PositionKey,
     Reading,
     best_reading,
     by_position_key,
@@ -38,7 +38,6 @@ from oprag.positions.readings import (
     stated_span,
 )
 from oprag.positions.source_text import SourceText
-from oprag.positions.values import Key
 
 __all__ = [
     "ADDED_AGAIN",

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from oprag._internal.files.source_reader import SourceReader
 from oprag._internal.filter_key import filter_key
 from oprag._internal.masking import describe, masked_error, shown
 from oprag._internal.warn import warn
 from oprag.chunk import Chunk
 from oprag.errors import OpragWarning, OptionError, PositionWarning
+from oprag.positions.source_reader import SourceReader
 from oprag.positions.source_text import SourceText
 
 __all__ = ["SourceTexts"]

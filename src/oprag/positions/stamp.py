@@ -10,8 +10,9 @@ from oprag._internal.masking import describe, shown
 from oprag._internal.warn import warn
 from oprag.chunk import Chunk
 from oprag.errors import MissingSourceError, OptionError, PositionWarning
+from oprag.options import SourceKey
 from oprag.positions.fields import BY_STORE_NUMBERING, NUMBERING_FIELD, PAGE_NUMBER_FIELDS, STAMP_FIELD
-from oprag.positions.source_names import SourceKey, source_name, source_of, warn_about_key
+from oprag.positions.source_names import source_name, source_of, warn_about_key
 from oprag.positions.values import ordinal
 
 __all__ = ["given_source", "numbering_of", "stamps"]

@@ -13,7 +13,9 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-__all__ = ["NUMBERED", "TOO_LARGE", "Key", "finite", "label_keys", "natural_key", "ordinal", "whole"]
+from oprag.chunk import Key
+
+__all__ = ["NUMBERED", "TOO_LARGE", "label_keys", "natural_key", "ordinal", "whole"]
 
 # Strings, compiled on first use: most metadata never need them.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -26,8 +28,6 @@ _MAX_NUMBER_LENGTH = 64
 TOO_LARGE = 10**_MAX_NUMBER_LENGTH
 _MAX_LABEL_LENGTH = 200  # characters; a longer string is not a page label
 _MAX_NUMBERS = 100  # numbers in a name that are compared by value; a name can be a data: URL
-
-Key = tuple[Any, ...]
 
 # The first element of a label key: roman labels sort before numbers, numbers before other labels.
 _ROMAN_LABEL, NUMBERED, _OTHER_LABEL = 0, 1, 2
@@ -76,18 +76,6 @@ def whole(value: Any) -> int | None:
         return value if 0 <= value < TOO_LARGE else None
     number = ordinal(value)
     return number if isinstance(number, int) else None
-
-
-def finite(value: Any) -> float | None:
-    """Return the value as a score, or None if it is not a finite number; decimals, arrays and tensors may be one."""
-    if type(value) is not float:
-        if isinstance(value, bool) or not hasattr(value, "__float__"):
-            return None
-        try:
-            value = float(value)
-        except Exception:  # noqa: BLE001 - arrays and tensors raise errors of their own
-            return None
-    return value if math.isfinite(value) else None
 
 
 def natural_key(text: str) -> Key:

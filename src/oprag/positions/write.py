@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import clean
 from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.options import SourceKey
 from oprag.positions.check import order_by_text
 from oprag.positions.check_report import shown_name, source_table
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.retrieved import place
-from oprag.positions.source_names import SourceKey, warn_about_key
+from oprag.positions.source_names import warn_about_key
 from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_of
 from oprag.positions.stamp import numbering_of
 

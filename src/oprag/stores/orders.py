@@ -16,10 +16,10 @@ from oprag._internal.warn import warn
 from oprag.chunk import Chunk, Place, changed
 from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
-from oprag.options import ContextOptions
+from oprag.options import ContextOptions, SourceKey
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.positions.retrieved import Undecided
-from oprag.positions.source_names import SourceKey, field_of
+from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
 from oprag.positions.source_texts import SourceTexts

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.errors import OptionError
-from oprag.options import check_bool, check_key, refuse_filter
-from oprag.positions.source_names import SourceKey
+from oprag.options import SourceKey, check_bool, check_key, refuse_filter
+from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.write import WrittenPositions, plan_positions
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.listing import chunk_of_row, each_once

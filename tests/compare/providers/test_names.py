@@ -9,9 +9,9 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from oprag import LocalEmbedder, split_tokens
-from oprag._internal.tokenizers import tokenizer_named
 from oprag.compare.providers.identity import counter_of, qualified_name
 from oprag.errors import ExperimentError, OpragError, TokenizerError
+from oprag.index.tokenizers import tokenizer_named
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -81,7 +81,7 @@ def test_it_is_known_by_what_it_holds(folder, tmp_path):
 def test_an_encoding_of_tiktoken(encoding):
     code = (
         "from oprag.compare.providers.identity import counter_of\n"
-        "from oprag import split_tokens; from oprag._internal.tokenizers import tokenizer_named\n"
+        "from oprag import split_tokens; from oprag.index.tokenizers import tokenizer_named\n"
         f"counter = counter_of({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"
         f"windows = split_tokens('the theme', tokenizer_named({encoding!r}).tokenizer, chunk_size=3)\n"

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, build_context
-from oprag._internal.tokenizers import NamedTokenizer
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
@@ -12,6 +11,7 @@ from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, Vecto
 from oprag.compare.running.run import run
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
+from oprag.index.tokenizers import NamedTokenizer
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oprag import Chunk, Context, ContextOptions, build_context
-from oprag._internal.files.source_reader import ReadSource, as_reader
 from oprag.methods import (
     Answer,
     Completion,
@@ -24,6 +23,7 @@ from oprag.methods import (
     answering,
 )
 from oprag.methods.run import Body, Request, flattened
+from oprag.positions.source_reader import ReadSource, as_reader
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 QUESTION = "What happened on the voyage?"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, Span
+from oprag.chunk import Passage
 from oprag.methods import Answer, Citation
-from oprag.pipeline.stitch import Passage
 from tests.core.methods.helpers import World, parts
 
 

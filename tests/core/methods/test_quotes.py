@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, Span
+from oprag.chunk import Passage
 from oprag.methods import Answer, Citation
-from oprag.pipeline.stitch import Passage
 
 LOG = 'She left port in mid-May, and said: "Salt is dear".\nThe crew\u2019s  mood was good.'
 

@@ -5,9 +5,9 @@ import pytest
 
 from oprag import Chunk, ContextOptions, build_context
 from oprag._internal.masking import describe
+from oprag.chunk import Passage
 from oprag.errors import OptionError
 from oprag.pipeline.render import header_of, render
-from oprag.pipeline.stitch import Passage
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(60)

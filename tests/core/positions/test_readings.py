@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, PositionKind, Span, arrange, build_context
+from oprag.options import PositionKey
 from oprag.positions.fields import NUMBER_FIELDS, PAGE_FIELDS, STAMPED_FIELDS
-from oprag.positions.readings import PositionKey
 from oprag.positions.source_order import Listing, SourceOrder, order_of
 from oprag.positions.source_text import SourceText
 from tests.helpers import hit, ranks

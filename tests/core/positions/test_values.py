@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.positions.values import finite, label_keys, natural_key, ordinal, whole
+from oprag.chunk import finite
+from oprag.positions.values import label_keys, natural_key, ordinal, whole
 
 
 @pytest.mark.parametrize(

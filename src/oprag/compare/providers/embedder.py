@@ -8,7 +8,6 @@ from functools import cache, cached_property, partial
 from typing import Any
 
 from oprag._internal.masking import describe, reason
-from oprag._internal.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_named
 from oprag.compare.providers.identity import (
     LOCAL,
     client_settings,
@@ -21,6 +20,7 @@ from oprag.compare.providers.model import ProviderSpec
 from oprag.compare.validation import String, pydantic
 from oprag.embedding.embedder import DualEncoder, Embedder, WrappedEmbedder
 from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.index.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_named
 
 __all__ = ["EmbedderSpec", "ExperimentEmbedder", "embedder_of"]
 

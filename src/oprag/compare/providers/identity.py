@@ -15,9 +15,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from oprag._internal.masking import describe
-from oprag._internal.tokenizers import COUNTERS, LOCAL, Counter, counter_named
 from oprag._internal.tokens import approximate_tokens
 from oprag.errors import ExperimentError
+from oprag.index.tokenizers import COUNTERS, LOCAL, Counter, counter_named
 
 __all__ = [
     "LOCAL",
@@ -71,7 +71,7 @@ def qualified_name(function: Any, what: str) -> str:
 
 
 def counter_of(given: Any) -> Counter:
-    """A token counter, from a name in `oprag._internal.tokenizers` or from a function."""
+    """A token counter, from a name in `oprag.index.tokenizers` or from a function."""
     if isinstance(given, Counter):
         return given
     if given is approximate_tokens:

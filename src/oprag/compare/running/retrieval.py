@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag._internal.tokenizers import NamedTokenizer
 from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import Question, page_starts, whole_text
 from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord, WorkCache
@@ -23,6 +22,7 @@ from oprag.embedding.embedder import Embedder
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.index.document_index import DocumentIndex, SearchKind
 from oprag.index.splitting import Split, counter_of, pieces_of
+from oprag.index.tokenizers import NamedTokenizer
 from oprag.methods.run import Embed, ReadSources, Retrieve
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 from oprag.positions.retrieved import place as find_places

@@ -8,15 +8,15 @@ import pytest
 from oprag import Chunk, ContextOptions, VectorCache
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag.context import ContextInputs
-from oprag.embedding.vectors import (
+from oprag.errors import EmbeddingError
+from oprag.stores import StoreAdapter, StoredVector
+from oprag.stores.vectors import (
     VectorSources,
     chunks_with_vectors,
     embedded_together,
     given_with_vectors,
     question_vector,
 )
-from oprag.errors import EmbeddingError
-from oprag.stores import StoreAdapter, StoredVector
 from tests.helpers import WordEmbedder, hit
 
 Run = Callable[[Steps[Any]], Any]

@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 from llama_index.core.schema import Document as NodeDocument
 
 from oprag import SourceFolder
-from oprag._internal.files.source_reader import SourceReader
 from oprag.errors import OptionError, SourceReadError, SourceWarning
+from oprag.positions.source_reader import SourceReader
 from tests.pdfs import pdf
 
 
@@ -286,7 +286,7 @@ def test_a_cached_text_passes_the_limits_of_each_folder(folder):
 
 
 def test_texts_that_were_used_longest_ago_are_dropped(folder, monkeypatch):
-    from oprag._internal.files import source_reader
+    from oprag.positions import source_reader
 
     monkeypatch.setattr(source_reader, "_CACHE_SIZE", 25)
     monkeypatch.setattr(source_reader, "_texts", source_reader._TextCache())
