@@ -42,13 +42,12 @@ from oprag.options import (
     descriptions,
     with_plain_numbers,
 )
-from oprag.positions.source_reader import ReadSource, SourceReader, as_reader
+from oprag.positions.source_reader import ReadSource, SourceReader, SourceTexts, as_reader
 from oprag.stores.adapter import StoreAdapter
 from oprag.stores.orders import SourceOrders
 
 if TYPE_CHECKING:
     from oprag.methods.profile import Profile
-    from oprag.positions.source_texts import SourceTexts
 
 __all__ = [
     "HELP",
@@ -246,8 +245,6 @@ class ReadSourceFields(OptionFields):
     def _source_texts(self) -> SourceTexts | None:
         # Created on first access, and again after another value was assigned.
         if self._texts_of is not self.read_source:
-            from oprag.positions.source_texts import SourceTexts  # only if the option is set
-
             reader = as_reader(self.read_source)
             self._texts = None if reader is None else SourceTexts(reader)
             self._texts_of = self.read_source

@@ -27,7 +27,7 @@ from oprag.stores.adapter import StoreAdapter, StoredChunk, source_in
 from oprag.stores.listing import can_list, each_once
 
 if TYPE_CHECKING:
-    from oprag.positions.source_texts import SourceTexts
+    from oprag.positions.source_reader import SourceTexts
 
 __all__ = ["Reading", "StoredSources"]
 

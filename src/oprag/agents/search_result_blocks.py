@@ -17,7 +17,7 @@ from oprag.errors import OptionError
 from oprag.methods.replies import part
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
-from oprag.pipeline.markers import without_markers
+from oprag.pipeline.render import without_markers
 
 __all__ = [
     "Form",

@@ -21,8 +21,8 @@ from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_
 from oprag.methods.citations import renumbered
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
-from oprag.pipeline.markers import without_markers
 from oprag.pipeline.ranked_list import RankedList
+from oprag.pipeline.render import without_markers
 
 __all__ = [
     "STATE_KEY",

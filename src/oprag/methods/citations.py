@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Passage, Span
 from oprag.methods.quotes import is_quoted, normal, quote_before
-from oprag.pipeline.markers import MARKER, without_markers
+from oprag.pipeline.render import MARKER, without_markers
 from oprag.pipeline.section import section_of
 from oprag.pipeline.stitch import stitch
 from oprag.positions.readings import page_of

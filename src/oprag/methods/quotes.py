@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from oprag.pipeline.markers import without_markers
+from oprag.pipeline.render import without_markers
 
 __all__ = ["is_quoted", "normal", "quote_before"]
 

@@ -12,7 +12,7 @@ from oprag._internal.masking import shown
 from oprag._internal.text_table import one_line, printable
 from oprag.chunk import Chunk
 from oprag.pipeline.joined import JoinedText, join_chunks
-from oprag.pipeline.markers import without_markers
+from oprag.pipeline.render import without_markers
 
 __all__ = ["Heading", "headings_in", "section_paths", "title_of"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from oprag._internal.masking import describe
@@ -12,13 +13,26 @@ from oprag.pipeline.section import section_of
 from oprag.pipeline.stitch import each_alone, stitch
 from oprag.positions.readings import page_of
 
-__all__ = ["SHOWN_SEPARATOR", "Show", "between", "header_of", "passages_of", "render", "with_header"]
+__all__ = [
+    "MARKER",
+    "SHOWN_SEPARATOR",
+    "Show",
+    "between",
+    "header_of",
+    "passages_of",
+    "render",
+    "with_header",
+    "without_markers",
+]
 
 Show = Callable[[Passage], str]
 """Formats a passage as a framework's prompt will show it."""
 
 SHOWN_SEPARATOR = "\n\n"
 """The separator that frameworks put between two documents or nodes."""
+
+MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
+"""Numbers of passages in a text that cites them: [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4]."""
 
 
 def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
@@ -87,3 +101,8 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
         end="" if last is None else last.end,
         rank=passage.rank,
     )
+
+
+def without_markers(text: str) -> str:
+    """The text with spaces inside the brackets of markers, so that they are not read as markers."""
+    return MARKER.sub(r"[ \1 ]", text) if "[" in text else text

@@ -5,7 +5,7 @@ Which reading tells the order is decided in `oprag.positions.source_order`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from oprag.positions.fields import (
     is_by_store,
     with_usual_fields,
 )
-from oprag.positions.links import chain_keys
 from oprag.positions.source_names import source_parts
 from oprag.positions.values import NUMBERED, TOO_LARGE, label_keys, natural_key, ordinal, whole
 
@@ -167,7 +166,7 @@ def _readings(facts: Facts) -> Iterator[Reading]:
         else:
             yield _offsets(facts, PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
     if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
-        yield Reading(PositionKind.LINKS, "previous, next", chain_keys(facts.chunks))
+        yield Reading(PositionKind.LINKS, "previous, next", _chain_keys(facts.chunks))
     for field, keys in facts.pages.items():
         yield Reading(PositionKind.PAGE, field, keys)
     for field in NUMBER_FIELDS:
@@ -270,6 +269,57 @@ def runs_against(keys: _Keys, others: _Keys) -> bool:
     """Return whether the order of these keys contradicts that of other keys of the same chunks."""
     both = sorted((key, other) for key, other in zip(keys, others, strict=True) if key and other is not None)
     return any(after < before for (_, before), (_, after) in pairwise(both))
+
+
+def _chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
+    """Return a key (run, index in the run) for each chunk that links connect with another chunk.
+
+    Links also connect the two neighbors of a chunk that was not retrieved. A run is in source order. The relative order
+    of runs is unknown, so they are numbered by their best-ranked chunk. Links that branch, contradict each other or
+    form a cycle give no keys, and neither does an id that two different texts share.
+    """
+    texts: dict[str, str] = {}
+    following: dict[str, str] = {}
+    preceding: dict[str, str] = {}
+    broken: set[str] = set()
+    for chunk in chunks:
+        if chunk.id is None:
+            continue
+        if texts.setdefault(chunk.id, chunk.text) != chunk.text:
+            broken.add(chunk.id)
+        for before, after in ((chunk.previous_id, chunk.id), (chunk.id, chunk.next_id)):
+            if before is None or after is None:
+                continue
+            if following.setdefault(before, after) != after or preceding.setdefault(after, before) != before:
+                broken.update((before, after))
+    places: dict[str | None, tuple[int, int] | None] = {}
+    runs = 0
+    for name in texts:
+        if name not in places:
+            run = _run_of(name, following, preceding)
+            # A single retrieved chunk tells nothing about its order.
+            if broken.isdisjoint(run) and len(texts.keys() & run) > 1:
+                places.update((one, (runs, index)) for index, one in enumerate(run))
+                runs += 1
+            else:
+                places.update(dict.fromkeys(run))
+    return [places.get(chunk.id) for chunk in chunks]
+
+
+def _run_of(name: str, following: Mapping[str, str], preceding: Mapping[str, str]) -> list[str]:
+    """Return the ids that links connect with this one, in order; empty if they form a cycle."""
+    first, seen = name, {name}
+    while first in preceding:
+        first = preceding[first]
+        if first in seen:
+            return []
+        seen.add(first)
+    run = {first: None}
+    after = following.get(first)
+    while after is not None and after not in run:
+        run[after] = None
+        after = following.get(after)
+    return list(run)
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> dict[str, list[Key | None]]:

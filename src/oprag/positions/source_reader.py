@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -12,18 +13,24 @@ from typing import Any
 
 from oprag._internal.files.fork_safe import ForkSafeLock
 from oprag._internal.files.opening import open_regular, resolved, same_drive
-from oprag._internal.masking import describe, error_text, masked_error
+from oprag._internal.filter_key import filter_key
+from oprag._internal.masking import describe, error_text, masked_error, shown
+from oprag._internal.warn import warn
 from oprag.chunk import Chunk
-from oprag.errors import OpragError, OpragWarning, OptionError, SourceReadError
+from oprag.errors import OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
 from oprag.options import check_count, requires
 from oprag.positions.source_names import source_of, text_of
+from oprag.positions.source_text import SourceText
 
-__all__ = ["READABLE", "ReadSource", "SourceFolder", "SourceReader", "as_reader", "read_with"]
+__all__ = ["READABLE", "ReadSource", "SourceFolder", "SourceReader", "SourceTexts", "as_reader", "read_with"]
 
 READABLE = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
 """The suffixes of files that a folder reads by default."""
-_CACHE_SIZE = 64 * 2**20  # characters of the texts of files
+_CACHE_SIZE = 64 * 2**20  # characters of the texts in a cache
 _LOCKS = 16
+_OVERHEAD = 1_000  # characters that a text in which chunks are located counts in addition, even if it cannot be read
+_MAX_AGE = 60.0  # seconds after which it is read again
+_MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 45, 100  # characters in a warning
 _LIMITS = "; to allow it, use read_source=oprag.SourceFolder(folder, "
 
 ReadSource = Callable[[str], str] | Mapping[str, str] | Mapping[Path, str] | Sequence[Any] | str | os.PathLike[str]
@@ -276,3 +283,65 @@ def read_with(reader: SourceReader | None, name: str) -> str:
             name,
         )
     return reader(name)
+
+
+class SourceTexts:
+    """A cache of source texts, each read when the order of its chunks is first needed.
+
+    Args:
+        reader: Reads the text of a source.
+    """
+
+    def __init__(self, reader: SourceReader) -> None:
+        self.reader = reader
+        # By source and filter: the time at which the text is read again, and the text; None if it cannot be read.
+        self._cached: dict[tuple[str, Hashable], tuple[float, SourceText | None]] = {}
+
+    def reading(self, filter: Callable[[], Any]) -> Callable[[Sequence[Chunk]], SourceText | None] | None:
+        """Return a function that returns the text of the source of chunks; None if the filter cannot be read.
+
+        Args:
+            filter: Returns the filter of the search.
+        """
+        reader = self.reader.filtered(filter)
+        try:
+            scope = filter_key(reader.filter)
+        except OptionError:
+            warn(
+                "read_source is not used, because it requires the filter of the search, which is not known; pass a "
+                "function without the parameter filter",
+                PositionWarning,
+                cause="filter of read_source",
+            )
+            return None
+        return lambda chunks: self._text(chunks[0].source or "", scope, reader)
+
+    def _text(self, source: str, scope: Hashable, reader: SourceReader) -> SourceText | None:
+        now = time.monotonic()
+        until, known = self._cached.get((source, scope), (now, None))
+        if now < until:
+            return known
+        text = _read_or_warn(source, reader)
+        if known is None or text != known.text:
+            known = None if text is None else SourceText(text)
+        # Copy the values: another thread may change the dictionary.
+        sizes = (_OVERHEAD + len(one.text if one else "") for _, one in list(self._cached.values()))
+        if sum(sizes) > _CACHE_SIZE:
+            self._cached.clear()
+        self._cached[source, scope] = now + _MAX_AGE, known
+        return known
+
+
+def _read_or_warn(source: str, reader: SourceReader) -> str | None:
+    try:
+        return reader(source)
+    except OpragWarning:
+        raise
+    except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
+        warn(
+            f"{shown(source, _MAX_NAME_LENGTH, repr, end=True)} cannot be read, so its chunks are not located in it: "
+            f"{shown(masked_error(error), _MAX_ERROR_LENGTH, end=False)}",
+            PositionWarning,
+            cause=f"source that cannot be read: {describe(source)}",
+        )
+        return None

@@ -269,8 +269,8 @@ def _path(store_class: type) -> str:
 
 # By name, so that no store has to be imported.
 _ADAPTERS = {
-    "oprag.DocumentIndex": "document_index.OwnIndex",
-    "oprag.index.document_index.DocumentIndex": "document_index.OwnIndex",
+    "oprag.DocumentIndex": "in_memory.OwnIndex",
+    "oprag.index.document_index.DocumentIndex": "in_memory.OwnIndex",
     "langchain_community.retrievers.bm25.BM25Retriever": "retrievers.ListedDocuments",
     "langchain_community.retrievers.tfidf.TFIDFRetriever": "retrievers.ListedDocuments",
     "langchain_classic.retrievers.multi_vector.MultiVectorRetriever": "retrievers.ListedDocuments",

@@ -1,4 +1,4 @@
-"""In-memory stores: LangChain's `InMemoryVectorStore` and LlamaIndex's `SimpleVectorStore`."""
+"""Stores in memory: `InMemoryVectorStore` (LangChain), `SimpleVectorStore` (LlamaIndex) and oprag's `DocumentIndex`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, chunks
 from oprag.stores.docstore import listed_in
 from oprag.stores.llama_index_nodes import docstore_rows, put_rows, texts_in
 
-__all__ = ["LangChainInMemory", "LlamaIndexSimple"]
+__all__ = ["LangChainInMemory", "LlamaIndexSimple", "OwnIndex"]
 
 
 class LangChainInMemory(StoreAdapter):
@@ -78,3 +78,20 @@ class LlamaIndexSimple(StoreAdapter):
         flat.update({key: {**flat[key], **added[key]} for key in added.keys() & flat.keys()})
         # The docstore last: nodes are listed from it, so a rerun finds nodes that an interruption left undone.
         put_rows(self.docstore, rows)
+
+
+class OwnIndex(StoreAdapter):
+    """oprag's `DocumentIndex`; the row numbers of its chunks are their keys."""
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
+        """Return the vectors of chunks; empty for an index without vectors."""
+        if self.store.embedder is None:
+            return {}
+        chunks, vectors = self.store.chunks, self.store.vectors
+        rows = (int(key) for key in keys if key.isdecimal() and int(key) < len(chunks))
+        return {str(row): StoredVector(vectors[row], chunks[row].text) for row in rows}
+
+    def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk]:
+        """List the chunks by row number."""
+        rows = (StoredChunk(chunk.id, chunk.text, chunk.metadata) for chunk in self.store.chunks)
+        return chunks_with(rows, field, sources)

@@ -21,8 +21,8 @@ from oprag.pipeline.neighbors import NeighborReader
 from oprag.positions.retrieved import Undecided
 from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
+from oprag.positions.source_reader import SourceTexts
 from oprag.positions.source_text import SourceText
-from oprag.positions.source_texts import SourceTexts
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
 

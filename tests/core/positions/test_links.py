@@ -1,9 +1,15 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk
-from oprag.positions.links import chain_keys
+from oprag.positions.source_order import Listing, order_of
+
+
+def keys_of(chunks: list[Chunk]) -> list[Any]:
+    return [*order_of(Listing(chunks)).keys]
 
 
 def linked(rank: int, name: str, before: str | None = None, after: str | None = None, text: str | None = None) -> Chunk:
@@ -12,34 +18,34 @@ def linked(rank: int, name: str, before: str | None = None, after: str | None = 
 
 def test_links_give_the_order_of_the_source():
     chunks = [linked(0, "c", "b"), linked(1, "a", None, "b"), linked(2, "b", "a", "c")]
-    assert chain_keys(chunks) == [(0, 2), (0, 0), (0, 1)]
+    assert keys_of(chunks) == [(0, 2), (0, 0), (0, 1)]
 
 
 def test_one_direction_is_enough():
-    assert chain_keys([linked(0, "b", "a"), linked(1, "a")]) == [(0, 1), (0, 0)]
-    assert chain_keys([linked(0, "b"), linked(1, "a", None, "b")]) == [(0, 1), (0, 0)]
+    assert keys_of([linked(0, "b", "a"), linked(1, "a")]) == [(0, 1), (0, 0)]
+    assert keys_of([linked(0, "b"), linked(1, "a", None, "b")]) == [(0, 1), (0, 0)]
 
 
 def test_a_chunk_that_was_not_retrieved_connects_its_neighbours():
-    first, second = chain_keys([linked(0, "c", "b"), linked(1, "a", None, "b")])
+    first, second = keys_of([linked(0, "c", "b"), linked(1, "a", None, "b")])
     assert first == (0, 2)
     assert second == (0, 0)
 
 
 def test_runs_are_numbered_by_their_best_chunk():
     chunks = [linked(0, "z", "y"), linked(1, "a", None, "b"), linked(2, "b", "a"), linked(3, "y", None, "z")]
-    assert chain_keys(chunks) == [(0, 1), (1, 0), (1, 1), (0, 0)]
+    assert keys_of(chunks) == [(0, 1), (1, 0), (1, 1), (0, 0)]
 
 
 def test_a_run_of_one_retrieved_chunk_places_nothing():
     chunks = [linked(0, "b", "a", "c"), linked(1, "y", "x", "z"), linked(2, "alone")]
-    assert chain_keys(chunks) == [None, None, None]
+    assert keys_of(chunks) == [None, None, None]
 
 
 def test_a_chunk_that_was_retrieved_twice_shares_its_place_and_is_no_run_alone():
     twins = [linked(0, "b", "a"), linked(1, "b", "a")]
-    assert chain_keys(twins) == [None, None]
-    assert chain_keys([*twins, linked(2, "a")]) == [(0, 1), (0, 1), (0, 0)]
+    assert keys_of(twins) == [None, None]
+    assert keys_of([*twins, linked(2, "a")]) == [(0, 1), (0, 1), (0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +63,12 @@ def test_a_chunk_that_was_retrieved_twice_shares_its_place_and_is_no_run_alone()
     ],
 )
 def test_links_that_contradict_each_other_place_nothing(chunks):
-    assert chain_keys(chunks) == [None] * len(chunks)
+    assert keys_of(chunks) == [None] * len(chunks)
 
 
 def test_a_broken_run_leaves_the_others_alone():
     broken = [linked(0, "a", "b", "b"), linked(1, "b", "a", "a")]
-    keys = chain_keys([*broken, linked(2, "z", "y"), linked(3, "y")])
+    keys = keys_of([*broken, linked(2, "z", "y"), linked(3, "y")])
     assert keys[:2] == [None, None]
     assert keys[2] is not None
     assert keys[3] is not None
@@ -71,14 +77,14 @@ def test_a_broken_run_leaves_the_others_alone():
 
 def test_chunks_without_an_id_are_not_connected():
     chunks = [Chunk("text", 0, previous_id="a", next_id="b"), linked(1, "a", None, "b"), linked(2, "b")]
-    assert chain_keys(chunks) == [None, (0, 0), (0, 1)]
+    assert keys_of(chunks) == [None, (0, 0), (0, 1)]
 
 
 @given(st.permutations(range(9)), st.integers(0, 9))
 def test_any_part_of_a_line_is_ordered_inside_its_runs(order, count):
     numbers = order[:count]
     chunks = [linked(rank, str(n), str(n - 1), str(n + 1)) for rank, n in enumerate(numbers)]
-    keys = chain_keys(chunks)
+    keys = keys_of(chunks)
     runs: dict[int, list[tuple[int, int]]] = {}
     for number, key in zip(numbers, keys, strict=True):
         # At most one chunk is missing between two that are connected.

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag.positions.source_names import source_name
-from oprag.stores import rows
+from oprag.stores import faiss
 from oprag.stores.adapter import StoreAdapter, adapter_of
 from tests.counting import CountingEmbeddings
 
@@ -117,7 +117,7 @@ def change_metadata(store: Any, chance: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_listings_are_those_of_a_scan_whatever_changes(seed: int, monkeypatch: pytest.MonkeyPatch):
     chance, new = random.Random(seed), map("n{}".format, count())
-    monkeypatch.setattr(rows, "_BLOCK", chance.choice([1, 4, 256]))
+    monkeypatch.setattr(faiss, "_BLOCK", chance.choice([1, 4, 256]))
     store = store_with([chance.choice(SOURCES) for _ in range(chance.choice([0, 1, 60]))])
     for _ in range(40):
         for _ in range(chance.choice([1, 1, 3])):
@@ -129,7 +129,7 @@ def test_listings_are_those_of_a_scan_whatever_changes(seed: int, monkeypatch: p
 
 
 def test_a_chunk_moved_to_another_source_is_noticed_in_turn(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rows, "_IN_TURN", 10)
+    monkeypatch.setattr(faiss, "_IN_TURN", 10)
     store = store_with(["a.pdf", "b.pdf"] * 50)
     keys_of(store, ["b.pdf"])
     store.docstore._dict["30"].metadata["source"] = "b.pdf"
@@ -140,7 +140,7 @@ def test_a_chunk_moved_to_another_source_is_noticed_in_turn(monkeypatch: pytest.
 
 @pytest.mark.parametrize("asked", ["b.pdf", "new.pdf"])
 def test_a_source_that_lost_a_chunk_and_a_new_source_are_right_at_once(asked: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rows, "_IN_TURN", 1)
+    monkeypatch.setattr(faiss, "_IN_TURN", 1)
     store = store_with(["a.pdf", "b.pdf"] * 50)
     keys_of(store, ["b.pdf"])
     store.docstore._dict["31"].metadata["source"] = "new.pdf"
