@@ -15,12 +15,12 @@ from oprag.errors import EmbeddingError, OptionError, RetrievalWarning
 from oprag.options import ContextOptions, as_context_options
 from oprag.pipeline.budget import fit
 from oprag.pipeline.continuity import Values
+from oprag.pipeline.headings import with_sections
 from oprag.pipeline.neighbors import NeighborReader, add_neighbors
 from oprag.pipeline.order import in_order
 from oprag.pipeline.render import Show, passages_of, render
 from oprag.pipeline.section import section_of
 from oprag.pipeline.select import select, warn_about_copies
-from oprag.pipeline.source_sections import with_sections
 from oprag.positions.retrieved import (
     NO_STORE,
     Doubt,
