@@ -285,25 +285,12 @@ class Context:
             "dropped": [
                 {
                     **chunk_to_dict(drop.chunk),
-                    "reason": drop.reason,
-                    "value": drop.value,
-                    "detail": drop.detail,
-                    "twin": drop.twin,
+                    **{name: value for name, value in drop._asdict().items() if name != "chunk"},
                     "displaced_by": [] if self.values is None else self.values.displaced_by(drop, list(self.lifted)),
                 }
                 for drop in self.dropped
             ],
-            "sources": [
-                {
-                    "source": report.source,
-                    "kind": report.kind.name.lower(),
-                    "field": report.field,
-                    "chunks": report.chunks,
-                    "missing": report.missing,
-                    "runs": report.runs,
-                }
-                for report in self.sources
-            ],
+            "sources": [{**one._asdict(), "kind": one.kind.name.lower()} for one in self.sources],
         }
 
     def __str__(self) -> str:
