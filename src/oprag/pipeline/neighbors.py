@@ -12,7 +12,6 @@ from oprag.chunk import Chunk, Drop, PositionKind, changed
 from oprag.errors import ChunkError, OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
 from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.pipeline.order import key_of
-from oprag.positions.readings import counts_from_document
 from oprag.positions.retrieved import SourceReport, group_by_source, place, report_sources
 from oprag.positions.source_order import SourceOrder
 
@@ -65,9 +64,6 @@ def add_neighbors(
     A neighbor that was retrieved keeps its rank and score. Chunks that were dropped because they repeat a kept chunk or
     have no position are not added again. If neighbors contradict the positions of retrieved chunks, no neighbors are
     added for that source.
-
-    Framework offsets are relative to a document. For a chunk with such a position, neighbors from other documents of
-    the same source are ignored, since their offsets are not comparable.
     """
     if read is None:
         raise OptionError(
@@ -173,8 +169,6 @@ def _read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, n
     for neighbor in around:
         if not isinstance(neighbor, Chunk):
             raise ChunkError(f"expected oprag.Chunk objects as neighbors, got {type(neighbor).__name__}", neighbor)
-    if chunk.document_id is not None and counts_from_document(chunk.position):
-        return [neighbor for neighbor in around if neighbor.document_id in (None, chunk.document_id)]
     return around
 
 

@@ -10,7 +10,7 @@ from datetime import date
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from oprag.chunk import Chunk, Key, Position, PositionKind, Span, changed
+from oprag.chunk import Chunk, Key, PositionKind, Span, changed
 from oprag.options import PositionKey
 from oprag.positions.fields import (
     LABEL_FIELD,
@@ -38,7 +38,6 @@ __all__ = [
     "Reading",
     "best_reading",
     "by_position_key",
-    "counts_from_document",
     "facts_of",
     "ignores_offsets",
     "is_exact",
@@ -392,11 +391,6 @@ def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, 
         return False
     alone = set().union(*(documents for documents in owners.values() if len(documents) == 1))
     return len(alone) > 1 or not all(set.intersection(*documents) for documents in of_page.values())
-
-
-def counts_from_document(position: Position | None) -> bool:
-    """Return whether a position is an offset relative to the framework's document, not to a page."""
-    return position is not None and position.kind is PositionKind.OFFSET and _ATTRIBUTE in position.field.split(", ")
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:

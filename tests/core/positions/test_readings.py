@@ -1,7 +1,7 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -58,42 +58,115 @@ def test_no_chunks_have_no_positions():
     assert (order.positions, order.spans) == ([], [])
 
 
-EVERY = {"chunk_index": 4, "page": 2, "start_index": 40}
-
-
-@pytest.mark.parametrize(
-    ("other", "kind"),
-    [
-        ({"chunk_index": 5, "page": 2, "start_index": 50}, PositionKind.STAMPED),
-        ({"chunk_index": None, "page": 2, "start_index": 50}, PositionKind.PAGE_OFFSET),
-        ({"page": None, "start_index": 50}, PositionKind.OFFSET),
-        ({"page": 3, "start_index": -1}, PositionKind.PAGE),
-    ],
+STAMPED, PAGED, OFFSET, PAGE, NONE = (
+    PositionKind.STAMPED,
+    PositionKind.PAGE_OFFSET,
+    PositionKind.OFFSET,
+    PositionKind.PAGE,
+    PositionKind.NONE,
 )
-def test_the_highest_kind_that_covers_every_chunk_is_taken(other, kind):
-    assert kinds([EVERY, other]) == [kind, kind]
-    assert sequence([other, EVERY]) == [1, 0]
+ALL = {"chunk_index": 4, "page": 2, "start_index": 40}
+SECTIONS = [0, 0, 500]  # offsets that restart
 
 
-def test_without_full_cover_the_kind_that_covers_most_is_taken():
-    metadata = [{"chunk_index": 1}, {"start_index": 90}, {"start_index": 10}, {}]
-    assert kinds(metadata) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.OFFSET, PositionKind.NONE]
+class Case(NamedTuple):
+    """The metadata of the chunks of a source, how their positions are known, and the ranks of those that are, in order.
+
+    One kind stands for all chunks.
+    """
+
+    metadata: Sequence[Mapping[str, Any]]
+    kinds: PositionKind | list[PositionKind]
+    order: list[int] | None = None
 
 
-def test_of_kinds_that_cover_as_many_the_highest_is_taken():
-    assert kinds([{"chunk_index": 1}, {"page": 3}]) == [PositionKind.STAMPED, PositionKind.NONE]
-    assert kinds([{"page": 3}, {"start_index": 30}, {}]) == [PositionKind.NONE, PositionKind.OFFSET, PositionKind.NONE]
+CASES = {
+    # The highest kind that covers every chunk, else the one that covers most.
+    "all have stamps": Case([{"chunk_index": 5, "page": 2, "start_index": 50}, ALL], STAMPED, [1, 0]),
+    "all have offsets on pages": Case([{"chunk_index": None, "page": 2, "start_index": 50}, ALL], PAGED, [1, 0]),
+    "all have offsets": Case([{"page": None, "start_index": 50}, ALL], OFFSET, [1, 0]),
+    "all have pages": Case([{"page": 3, "start_index": -1}, ALL], PAGE, [1, 0]),
+    "most have offsets": Case(
+        [{"chunk_index": 1}, {"start_index": 90}, {"start_index": 10}, {}], [NONE, OFFSET, OFFSET, NONE], [2, 1]
+    ),
+    "a stamp and a page": Case([{"chunk_index": 1}, {"page": 3}], [STAMPED, NONE]),
+    "a page and an offset": Case([{"page": 3}, {"start_index": 30}, {}], [NONE, OFFSET, NONE]),
+    # Stamps.
+    "a stamp for two texts": Case(
+        [{"chunk_index": 0, "page": 2}, {"chunk_index": 0, "page": 1}, {"chunk_index": 1, "page": 1}], PAGE
+    ),
+    "stamps that go with the pages": Case(
+        [{"chunk_index": number, "page": page} for number, page in [(7, 3), (2, 1), (0, 0), (3, 1), (9, 3)]], STAMPED
+    ),
+    "stamps against pages of some": Case(
+        [{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}], STAMPED
+    ),
+    # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
+    "stamps of one call against labels": Case(
+        [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")], STAMPED
+    ),
+    # Another tool may have stamped page by page.
+    "stamps against labels": Case([{"chunk_index": n, "page_label": label} for n, label in enumerate("12312")], PAGE),
+    "stamps against labels that contradict themselves": Case(
+        [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")], STAMPED
+    ),
+    "a chunk without a stamp": Case(
+        [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}],
+        [STAMPED, NONE, STAMPED],
+    ),
+    **{
+        f"a stamp of {value!r}": Case(
+            [{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}], [STAMPED, NONE, STAMPED]
+        )
+        for value in [None, -1, "-1", True, float("nan"), float("inf"), "", "x", [1], {"a": 1}, Decimal("NaN")]
+    },
+    # Offsets and pages.
+    "offsets of pages": Case(
+        [{"page": 2, "start_index": 0}, {"page": 1, "start_index": 500}, {"page": 1, "start_index": 0}],
+        PAGED,
+        [2, 1, 0],
+    ),
+    "offsets of sections": Case([{"start_index": start} for start in SECTIONS], NONE),
+    "offsets of sections of a page": Case([{"page": 1, "start_index": start} for start in SECTIONS], PAGE),
+    # A reader that makes a document for each element of a page, split with offsets.
+    "offsets of elements": Case([{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)], PAGE, [1, 2, 0, 3]),
+    "offsets against labels": Case([{"page_label": label, "start_index": 0} for label in "2121"], NONE),
+    "offsets against labels, beside rows": Case(
+        [{"page_label": label, "start_index": 0, "row": row} for row, label in enumerate("2121")], PAGE, [0, 1, 2, 3]
+    ),
+    "offsets against labels, beside pages": Case(
+        [{"page_label": label, "start_index": 0, "page": page} for page, label in enumerate("2121")],
+        PAGED,
+        [0, 1, 2, 3],
+    ),
+    "offsets on labels": Case(
+        [
+            {"page_label": "2", "start_char_idx": 0},
+            {"page_label": "iv", "start_char_idx": 700},
+            {"page_label": "iv", "start_char_idx": 90},
+        ],
+        PAGED,
+        [2, 1, 0],
+    ),
+    "a page of two chunks": Case([{"page": 1}, {"page": 1}, {"page": 0}], PAGE, [2, 0, 1]),
+    "labels of several styles": Case(
+        [{"page_label": label} for label in ["2", "iv", "10", "i", "A-10", "A-2", "1"]], PAGE, [3, 1, 6, 0, 2, 5, 4]
+    ),
+    "pages in source": Case([{"source": page, "file_path": "a.pdf"} for page in ("10", "9")], PAGE, [1, 0]),
+    "pages in source, and offsets": Case(
+        [{"source": page, "file_path": "a.pdf", "start_index": 5} for page in ("10", "9")], PAGED, [1, 0]
+    ),
+    "pages beside numbers in source": Case(
+        [{"source": str(n), "file_path": "a.pdf", "page": 8 - n} for n in (1, 2)], PAGE, [1, 0]
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "value", [None, -1, "-1", True, float("nan"), float("inf"), "", "x", [1], {"a": 1}, Decimal("NaN")]
-)
-def test_a_value_that_does_not_count_leaves_the_chunk_without_a_position(value):
-    assert kinds([{"chunk_index": 1}, {"chunk_index": value}, {"chunk_index": 0}]) == [
-        PositionKind.STAMPED,
-        PositionKind.NONE,
-        PositionKind.STAMPED,
-    ]
+@pytest.mark.parametrize("name", CASES)
+def test_how_positions_are_known(name):
+    metadata, expected, in_order = CASES[name]
+    assert kinds(metadata) == (expected if isinstance(expected, list) else [expected] * len(metadata))
+    assert in_order in (None, sequence(metadata))
 
 
 @pytest.mark.parametrize("field", ["chunk_index", "start_index", "page", "page_label", "row"])
@@ -103,11 +176,6 @@ def test_numbers_of_all_types_stand_in_one_order(field):
 
 
 # --- kinds that contradict themselves ---
-
-
-def test_a_stamp_that_stands_for_two_texts_is_void():
-    restarting = [{"chunk_index": 0, "page": 2}, {"chunk_index": 0, "page": 1}, {"chunk_index": 1, "page": 1}]
-    assert kinds(restarting) == [PositionKind.PAGE] * 3
 
 
 def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
@@ -127,25 +195,6 @@ def test_a_stamp_that_was_given_page_by_page_is_void(offsets, known, field, kind
         for number, page, offset in zip([0, 1, 2], [2, 1, 1], offsets, strict=True)
     ]
     assert kinds(metadata) == [known] * 3
-
-
-def test_a_stamp_that_goes_with_the_pages_is_good():
-    metadata = [{"chunk_index": number, "page": page} for number, page in [(7, 3), (2, 1), (0, 0), (3, 1), (9, 3)]]
-    assert kinds(metadata) == [PositionKind.STAMPED] * 5
-
-
-def test_pages_that_do_not_cover_the_source_say_nothing_about_its_stamp():
-    assert kinds([{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}]) == (
-        [PositionKind.STAMPED] * 3
-    )
-
-
-def test_labels_that_restart_do_not_speak_against_the_stamp_of_one_call():
-    # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
-    metadata = [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")]
-    assert kinds(metadata) == [PositionKind.STAMPED] * 5
-    # Another tool may have stamped page by page.
-    assert kinds([{**each, "chunk_numbering": None} for each in metadata]) == [PositionKind.PAGE] * 5
 
 
 @pytest.mark.parametrize("offsets", [[None] * 6, [0, 90, 0, 0, 90, 0]])
@@ -168,11 +217,6 @@ def test_stamps_of_two_calls_are_void(other):
     assert kinds(metadata, position_key="chunk_index") == [PositionKind.KEY] * 2
 
 
-def test_a_chunk_without_a_number_has_no_numbering():
-    metadata = [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}]
-    assert kinds(metadata) == [PositionKind.STAMPED, PositionKind.NONE, PositionKind.STAMPED]
-
-
 @pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
 def test_a_stamp_goes_before_labels_whose_order_is_a_guess(labels):
     metadata = [
@@ -186,38 +230,6 @@ def test_another_stamp_may_still_be_good():
     assert [position.field for position in place_all(metadata).positions] == ["split_id", "split_id"]
 
 
-def test_offsets_that_restart_on_each_page_need_the_page():
-    metadata = [{"page": 2, "start_index": 0}, {"page": 1, "start_index": 500}, {"page": 1, "start_index": 0}]
-    assert kinds(metadata) == [PositionKind.PAGE_OFFSET] * 3
-    assert sequence(metadata) == [2, 1, 0]
-
-
-def test_offsets_that_restart_in_each_section_are_void():
-    restarting = [{"start_index": 0}, {"start_index": 0}, {"start_index": 500}]
-    assert kinds(restarting) == [PositionKind.NONE] * 3
-    assert kinds([{"page": 1, **each} for each in restarting]) == [PositionKind.PAGE] * 3
-
-
-def test_labels_that_restart_are_void_with_and_without_the_offsets():
-    restarting = [{"page_label": label, "start_index": 0} for label in "2121"]
-    assert kinds(restarting) == [PositionKind.NONE] * 4
-    # What else there is may still be good.
-    assert kinds([{**each, "row": row} for row, each in enumerate(restarting)]) == [PositionKind.PAGE] * 4
-    assert kinds([{**each, "page": page} for page, each in enumerate(restarting)]) == [PositionKind.PAGE_OFFSET] * 4
-
-
-def test_labels_that_restart_do_not_speak_against_a_stamp():
-    metadata = [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")]
-    assert kinds(metadata) == [PositionKind.STAMPED] * 4
-
-
-def test_page_numbers_are_good_where_offsets_restart_in_each_section_of_a_page():
-    # A reader that makes a document for each element of a page, split with offsets.
-    metadata = [{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)]
-    assert kinds(metadata) == [PositionKind.PAGE] * 4
-    assert sequence(metadata) == [1, 2, 0, 3]
-
-
 def test_offsets_that_overlap_with_other_text_are_void():
     texts = ["one section of text", "another section", "the end"]
     assert kinds([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [PositionKind.NONE] * 3
@@ -229,31 +241,13 @@ def test_offsets_that_overlap_with_the_same_text_are_good():
     assert kinds(metadata, texts=texts) == [PositionKind.OFFSET] * 3
 
 
-def test_a_page_number_may_be_shared():
-    assert kinds([{"page": 1}, {"page": 1}, {"page": 0}]) == [PositionKind.PAGE] * 3
-
-
 # --- pages ---
-
-
-def test_roman_pages_stand_before_arabic_ones():
-    labels = ["2", "iv", "10", "i", "A-10", "A-2", "1"]
-    assert sequence([{"page_label": label} for label in labels]) == [3, 1, 6, 0, 2, 5, 4]
 
 
 def test_a_page_number_goes_before_its_label():
     metadata = [{"page": 5, "page_label": "1"}, {"page": "0", "page_label": "ii"}, {"page": 4.0, "page_label": "iii"}]
     assert sequence(metadata) == [1, 2, 0]
     assert place_all(metadata).positions[0].field == "page"
-
-
-def test_labels_on_which_text_is_searched_sort_with_the_offset():
-    metadata = [
-        {"page_label": "2", "start_char_idx": 0},
-        {"page_label": "iv", "start_char_idx": 700},
-        {"page_label": "iv", "start_char_idx": 90},
-    ]
-    assert sequence(metadata) == [2, 1, 0]
 
 
 # --- chains ---
@@ -434,18 +428,6 @@ def test_the_pages_of_spans_may_be_labels_of_any_kind():
     spans = [Span(0, 6, "A-10"), Span(0, 6, "A-2"), Span(0, 6, 3)]
     chunks = [Chunk(f"text {rank}", rank, source="book", span=span) for rank, span in enumerate(spans)]
     assert ranks(arrange(chunks)) == [2, 1, 0]
-
-
-def test_a_page_in_source_sorts_beside_a_file():
-    metadata = [{"source": "10", "file_path": "a.pdf"}, {"source": "9", "file_path": "a.pdf"}]
-    assert kinds(metadata) == [PositionKind.PAGE] * 2
-    assert sequence(metadata) == [1, 0]
-    assert sequence([{**each, "start_index": 5} for each in metadata]) == [1, 0]
-
-
-def test_a_page_number_goes_before_a_number_in_source():
-    metadata = [{"source": "1", "file_path": "a.pdf", "page": 7}, {"source": "2", "file_path": "a.pdf", "page": 6}]
-    assert sequence(metadata) == [1, 0]
 
 
 @pytest.mark.parametrize("seconds", [[90, 30.5], ["90", "30"], [90.0, None]])
