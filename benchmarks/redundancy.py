@@ -28,7 +28,7 @@ def run() -> Result:
     figures: list[Figure] = []
     for size, limit, turns in SIZES:
         for vectors in (_vectors(size, size // 2), _vectors(size, 0)):
-            kept = int((find_repeats(vectors, THRESHOLD).twins < 0).sum())
+            kept = int((find_repeats(vectors, THRESHOLD)[0] < 0).sum())
             name = _repeating(kept, size)
             cases: dict[str, Callable[[], object]] = {"oprag": partial(find_repeats, vectors, THRESHOLD)}
             if size <= MMR_ROWS:

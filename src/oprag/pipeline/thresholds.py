@@ -1,7 +1,6 @@
 """Apply the similarity and redundancy thresholds."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,29 +11,21 @@ from oprag.errors import EmbeddingError
 from oprag.options import ContextOptions
 from oprag.pipeline.continuity import Values
 
-__all__ = ["Repeats", "apply_thresholds", "find_repeats"]
+__all__ = ["apply_thresholds", "find_repeats"]
 
 # Number of rows that are compared with all kept rows at once; comparing all rows at once would take quadratic memory.
 _BLOCK = 256
 
 
-class Repeats(NamedTuple):
-    """The redundant rows of a matrix.
-
-    Attributes:
-        twins: For each redundant row the index of the most similar kept row, and -1 for kept rows; of shape (rows,).
-        cosines: For each redundant row the cosine similarity to its twin, and 0 for kept rows; of shape (rows,).
-    """
-
-    twins: NDArray[np.intp]
-    cosines: NDArray[np.float32]
-
-
-def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
+def find_repeats(vectors: NDArray[np.float32], threshold: float) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Find redundant rows: those whose cosine similarity to an earlier kept row is at least the threshold.
 
     Of two similar rows, the earlier (better-ranked) one is kept. A row that is similar only to redundant rows is kept.
     Takes O(rows × kept rows) time and O(rows) memory.
+
+    Returns:
+        For each redundant row the index of the most similar kept row, and -1 for kept rows; and for each redundant row
+        their cosine similarity, and 0 for kept rows; both of shape (rows,).
     """
     rows = len(vectors)
     twins = np.full(rows, -1, dtype=np.intp)
@@ -54,7 +45,7 @@ def find_repeats(vectors: NDArray[np.float32], threshold: float) -> Repeats:
         kept[count : count + len(new)] = block[new]
         numbers[count : count + len(new)] = start + new
         count += len(new)
-    return Repeats(twins, cosines)
+    return twins, cosines
 
 
 def _nearest(block: NDArray[np.float32], kept: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:

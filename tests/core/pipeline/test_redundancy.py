@@ -41,13 +41,13 @@ def test_the_better_ranked_of_two_stays():
 def test_a_row_that_repeats_only_rows_that_went_stays():
     degrees = np.deg2rad([0, 20, 40])
     rows = unit(np.stack([np.cos(degrees), np.sin(degrees)], axis=1))
-    assert find_repeats(rows, np.cos(np.deg2rad(25))).twins.tolist() == [-1, 0, -1]
+    assert find_repeats(rows, np.cos(np.deg2rad(25)))[0].tolist() == [-1, 0, -1]
 
 
 def test_the_nearest_of_several_is_named():
     degrees = np.deg2rad([0, 30, 20])
     rows = unit(np.stack([np.cos(degrees), np.sin(degrees)], axis=1))
-    assert find_repeats(rows, np.cos(np.deg2rad(25))).twins.tolist() == [-1, -1, 1]
+    assert find_repeats(rows, np.cos(np.deg2rad(25)))[0].tolist() == [-1, -1, 1]
 
 
 @pytest.mark.parametrize("rows", [0, 1])
