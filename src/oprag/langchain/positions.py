@@ -18,10 +18,9 @@ from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.suggestions import LANGCHAIN
-from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
 from oprag.stores.listing import chunks_in_search, chunks_of_rows
-from oprag.stores.write_into import write_into
+from oprag.stores.write import WrittenPositions, write_into
 
 __all__ = ["check_positions", "write_positions"]
 

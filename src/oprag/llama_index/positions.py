@@ -24,11 +24,10 @@ from oprag.positions.check import Checked, check_listings, given_chunks
 from oprag.positions.check_report import PositionCheck
 from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.suggestions import LLAMA_INDEX
-from oprag.positions.write import WrittenPositions
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search
 from oprag.stores.llama_index_chunks import node_of_row
-from oprag.stores.write_into import write_into
+from oprag.stores.write import WrittenPositions, write_into
 
 __all__ = ["check_positions", "write_positions"]
 

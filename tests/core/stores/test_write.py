@@ -21,7 +21,7 @@ from oprag.positions.source_order import (
     Listing,
     order_of,
 )
-from oprag.positions.write import plan_positions
+from oprag.stores.write import plan_positions
 from tests.helpers import prose
 
 TEXT = prose(700, seed=3)

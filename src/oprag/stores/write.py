@@ -1,4 +1,4 @@
-"""Finds the positions that `write_positions` adds to the metadata in a store, and reports them."""
+"""Finds the positions of the chunks of a store, writes them to their metadata, and reports them."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import clean
 from oprag.chunk import Chunk, PositionKind, changed, counted
-from oprag.options import SourceKey
+from oprag.errors import OptionError
+from oprag.options import SourceKey, check_bool, check_key, refuse_filter
 from oprag.positions.check import order_by_text
 from oprag.positions.check_report import shown_name, source_table
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
@@ -15,9 +16,12 @@ from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by
 from oprag.positions.retrieved import place
 from oprag.positions.source_names import warn_about_key
 from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_of
+from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.stamp import numbering_of
+from oprag.stores.adapter import StoreAdapter
+from oprag.stores.listing import chunk_of_row, each_once
 
-__all__ = ["WrittenPositions", "WrittenSource", "plan_positions"]
+__all__ = ["WrittenPositions", "WrittenSource", "plan_positions", "write_into"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
 _UNNAMED = "these chunks do not name their source; name it with source_key=..."
@@ -77,6 +81,43 @@ class WrittenPositions:
             for one in sorted(self.sources, key=lambda one: not one.note)
         ]
         return clean("\n".join(source_table(summary, _HEAD, rows)))
+
+
+def write_into(
+    adapter: StoreAdapter | None,
+    given: Any,
+    *,
+    read_source: ReadSource | None,
+    trust_store_order: bool,
+    source_key: SourceKey | None,
+    dry_run: bool,
+) -> WrittenPositions:
+    """Write the positions of all chunks whose order is uncertain; messages name what the caller has given."""
+    check_key("source_key", source_key)
+    check_bool("trust_store_order", trust_store_order)
+    check_bool("dry_run", dry_run)
+    refuse_filter("read_source", read_source, "write_positions searches nothing")
+    stored = adapter.chunks() if adapter is not None and adapter.writable else None
+    if adapter is None or stored is None:
+        raise OptionError(
+            f"oprag cannot list and update the chunks of a {type(given).__name__}; if it searches a store, pass that "
+            "store; otherwise stamp positions before you add chunks, pass read_source= to the retriever, or update the "
+            "metadata with the results of locate_positions(chunks, texts)",
+            given,
+        )
+    rows = enumerate(each_once(stored))
+    written = plan_positions(
+        [row.as_chunk(rank) if row.node is None else chunk_of_row(row, rank) for rank, row in rows],
+        adapter.name,
+        in_insertion_order=adapter.in_insertion_order,
+        read_source=as_reader(read_source),
+        trust_store_order=trust_store_order,
+        source_key=source_key,
+        dry_run=dry_run,
+    )
+    if written.added and not dry_run:
+        adapter.write(written.added)
+    return written
 
 
 def plan_positions(
