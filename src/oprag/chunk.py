@@ -242,10 +242,10 @@ class Chunk:
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
         if type(rank) is not int or rank < 0:
             raise ChunkError(f"the rank of a chunk must be an integer >= 0, got {describe(rank)}", rank)
-        if score is not None and type(score) is not float:
-            _check_score(score)
+        if score is not None and type(score) is not float and (isinstance(score, bool) or not isinstance(score, Real)):
+            raise ChunkError(f"the score of a chunk must be a number or None, got {describe(score)}", score)
         if span is not None and type(span) is not Span:
-            _check_span(span)
+            raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {describe(span)}", span)
         if position is not None and type(position) is not Position:
             raise ChunkError(
                 f"the position of a chunk must be an oprag.Position or None, got {describe(position)}", position
@@ -354,16 +354,6 @@ def quoted_name(name: Any) -> str:
 def counted(number: int, noun: str) -> str:
     """A number and its noun in the singular or plural: "1 chunk", "2 chunks"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _check_score(score: Any) -> None:
-    if not isinstance(score, Real) or isinstance(score, bool):
-        raise ChunkError(f"the score of a chunk must be a number or None, got {describe(score)}", score)
-
-
-def _check_span(span: Any) -> None:
-    if not isinstance(span, Span):
-        raise ChunkError(f"the span of a chunk must be an oprag.Span or None, got {describe(span)}", span)
 
 
 def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:

@@ -52,7 +52,7 @@ def listed_in(docstore: Any, ids: Iterable[str] | None, field: str, sources: Col
         rows = [row for row in stored.values() if row["__type__"] != Document.get_type()] or [*stored.values()]
     else:
         rows = [stored[key] for key in ids if key in stored]
-    nodes = (json_to_doc(row) for row in rows if not field or _may_be_of(row["__data__"], field, sources))
+    nodes = (json_to_doc(row) for row in rows if not field or _is_of(row["__data__"], field, sources))
     yield from listed_nodes(nodes, field, sources)
 
 
@@ -61,10 +61,8 @@ def _rows(docstore: Any) -> dict[str, Any]:
     return dict(docstore._kvstore.get_all(collection=docstore._node_collection))  # noqa: SLF001
 
 
-def _may_be_of(node: Mapping[str, Any], field: str, sources: Collection[str]) -> bool:
-    """Return whether a stored node may be of some sources; very old versions of LlamaIndex have another form."""
-    if "extra_info" in node:
-        return True
+def _is_of(node: Mapping[str, Any], field: str, sources: Collection[str]) -> bool:
+    """Return whether a stored node is of one of these sources."""
     document = (node.get("relationships") or {}).get("1") or {}
     value = document.get("node_id") if field in DOCUMENT_ID_FIELDS else (node.get("metadata") or {}).get(field)
     return source_name(value) in sources

@@ -160,6 +160,6 @@ def _vector(point: Any, name: str | None) -> Any:
 
 
 def _node_of(point: Any) -> dict[str, Any]:
-    """Return the fields of the node of a point; empty for a node of a very old version of LlamaIndex."""
+    """Return the fields of the node of a point; empty for a point of another tool."""
     fields: dict[str, Any] = json.loads((point.payload or {}).get(NODE_FIELD) or "{}")
     return fields

@@ -18,18 +18,10 @@ def node(number: int, kind: type[TextNode | Document] = TextNode) -> TextNode | 
     return found
 
 
-def old_row(key: str) -> dict[str, Any]:
-    """A node as early versions of LlamaIndex stored it."""
-    data = {"text": key, "doc_id": key, "extra_info": {"file_name": "a.txt"}, "relationships": {"1": "d1"}}
-    return {"__data__": data, "__type__": "1"}
-
-
 def mixed() -> SimpleDocumentStore:
     store = SimpleDocumentStore()
     store.add_documents([node(number) for number in range(30)])
     store.add_documents([node(30, ImageNode), node(31, Document)])
-    for key in ("o1", "o2"):
-        store._kvstore.put(key, old_row(key), collection=store._node_collection)
     return store
 
 
@@ -46,7 +38,7 @@ def loaded() -> SimpleDocumentStore:
 @pytest.mark.parametrize("make", [mixed, of_documents, loaded])
 @pytest.mark.parametrize("field", ["file_name", "ref_doc_id", "missing"])
 @pytest.mark.parametrize("sources", [["a.txt"], ["7", "b.txt"], ["d1"], ["x", "none"], []])
-@pytest.mark.parametrize("nodes", [{}, {"0": "n1", "1": "n2", "2": "o1", "3": "n16"}])
+@pytest.mark.parametrize("nodes", [{}, {"0": "n1", "1": "n2", "2": "n16"}])
 def test_the_nodes_of_sources_are_those_among_all_nodes(make: Any, field: str, sources: list[str], nodes: Any):
     adapter = adapter_of(make(), nodes=nodes)
     assert adapter is not None
