@@ -1,12 +1,8 @@
-import copy
 import random
 from typing import Any
 
-import pytest
-
 from oprag import Chunk, Context, ContextOptions, Passage, build_context
 from oprag.context import ContextInputs, assemble
-from oprag.errors import ChunkError, OpragError
 from tests.helpers import cut, hit, prose, ranks, texts
 
 TEXT = prose(200, seed=1)
@@ -15,24 +11,6 @@ TEXT = prose(200, seed=1)
 def retrieved(seed: int = 0, count: int = 8) -> list[Chunk]:
     generator = random.Random(seed)
     return cut(TEXT, [(start, start + 90) for start in generator.sample(range(len(TEXT) - 90), count)])
-
-
-def test_the_steps_come_in_sequence():
-    # Ten tokens each; the best chunk stands last in the source. Cutting after ordering would lose it.
-    chunks = [hit("x" * 10, rank, chunk_index=place) for rank, place in enumerate([90, 1, 2, 3])]
-    assert ranks(build_context(chunks, k=3).kept) == [1, 2, 0]
-    assert ranks(build_context(chunks, token_budget=30, separator="", count_tokens=len).kept) == [1, 2, 0]
-
-
-def test_kept_and_dropped_are_what_was_given():
-    context = build_context([*retrieved(), hit("lost", 8)], k=4, max_candidates=7, on_missing_position="drop")
-    assert sorted(ranks(context.kept) + [drop.chunk.rank for drop in context.dropped]) == list(range(9))
-    assert [drop.chunk.rank for drop in context.dropped] == [4, 5, 6, 7, 8]
-
-
-def test_kept_chunks_stand_as_their_passages_do():
-    context = build_context(retrieved())
-    assert [chunk for passage in context.passages for chunk in passage.chunks] == list(context.kept)
 
 
 def test_options_can_be_given_as_an_assembly_and_changed():
@@ -50,22 +28,6 @@ def test_no_chunks_are_an_empty_context():
     assert context.tokens == 0
 
 
-@pytest.mark.parametrize("chunks", [None, 5, "text", [hit("a", 0), "b"], {"text": "a"}])
-def test_something_else_than_chunks_is_refused(chunks):
-    with pytest.raises((ChunkError, TypeError)) as caught:
-        build_context(chunks)
-    if not isinstance(chunks, int | None):
-        assert isinstance(caught.value, OpragError)
-
-
-def test_nothing_given_is_changed():
-    chunks = retrieved()
-    before = copy.deepcopy(chunks)
-    build_context(chunks, k=3, token_budget=200, header="{source}")
-    assert chunks == before
-    assert all(chunk.position is None and chunk.source is None and chunk.span is None for chunk in chunks)
-
-
 def test_the_tokens_of_a_budget_are_not_counted_again():
     calls = []
 
@@ -77,18 +39,6 @@ def test_the_tokens_of_a_budget_are_not_counted_again():
     counted = len(calls)
     assert context.tokens == len(context.text)
     assert len(calls) == counted
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"k": 5}, {"token_budget": 400, "count_tokens": len}, {"position_key": "start_index"}]
-)
-def test_assembling_what_was_kept_gives_the_same_again(options):
-    context = build_context(retrieved(seed=4, count=12), **options)
-    again = build_context(context.kept, **options)
-    assert again.text == context.text
-    assert again.kept == context.kept
-    assert again.passages == context.passages
-    assert again.dropped == ()
 
 
 def test_spans_that_were_void_stay_void_when_the_rest_is_assembled_again():
@@ -127,12 +77,3 @@ def test_what_a_framework_shows_is_what_the_budget_counts():
         assemble(ContextInputs(chunks, show=show), ContextOptions(token_budget=len(shown) - 1, **options)).kept
     ) == [0]
     assert len(assemble(ContextInputs(chunks, show=show), ContextOptions(**options)).kept) == 3
-
-
-def test_the_settings_of_the_paper_give_the_text_back():
-    window = 64
-    chunks = cut(TEXT, [(start, min(start + window, len(TEXT))) for start in range(0, len(TEXT), window)])
-    random.Random(5).shuffle(chunks)
-    context = build_context([Chunk(c.text, rank, metadata=c.metadata) for rank, c in enumerate(chunks)], separator="")
-    assert context.text == TEXT
-    assert len(context.passages) == 1

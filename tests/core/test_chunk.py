@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, Position, PositionKind, Span
-from oprag.chunk import sorted_by_rank
+from oprag.chunk import UNKNOWN_POSITION, sorted_by_rank
 from oprag.errors import ChunkError
 from tests.helpers import ranks
 
@@ -90,3 +90,23 @@ def test_a_span_must_be_one(span):
 def test_a_position_must_be_one(position):
     with pytest.raises(ChunkError):
         Chunk("text", 0, position=position)
+
+
+def test_the_kinds_stand_best_first():
+    assert [kind.name for kind in sorted(PositionKind)] == [
+        "KEY",
+        "STAMPED",
+        "PAGE_OFFSET",
+        "OFFSET",
+        "LINKS",
+        "PAGE",
+        "STORE",
+        "NONE",
+    ]
+    assert [kind.value for kind in sorted(PositionKind)] == list(range(8))
+
+
+@pytest.mark.parametrize("kind", PositionKind)
+def test_a_position_is_known_on_every_kind_but_the_last(kind):
+    assert Position((1,), kind).known == (kind is not PositionKind.NONE)
+    assert not UNKNOWN_POSITION.known

@@ -6,8 +6,8 @@ import pytest
 
 from oprag import OP_RAG, ContextOptions, arrange, build_context
 from oprag._internal.masking import describe
-from oprag.errors import OptionError
-from oprag.options import as_context_options
+from oprag.errors import OpragError, OptionError, QueryError
+from oprag.options import as_context_options, check_question
 from tests.helpers import hit
 from tests.option_values import BAD, GOOD, each_bad_value, each_good_value
 
@@ -145,3 +145,24 @@ def test_something_else_than_an_assembly_is_refused(context_options):
 def test_a_changed_option_is_checked_beside_the_others():
     with pytest.raises(OptionError, match="max_candidates must be at least k"):
         build_context([hit("text", 0)], ContextOptions(k=8, max_candidates=10), max_candidates=4)
+
+
+@pytest.mark.parametrize("question", ["", " ", "\n\t", "\u00a0\u3000"])
+def test_a_blank_question_is_refused(question):
+    with pytest.raises(QueryError, match="the question is empty") as caught:
+        check_question(question)
+    assert caught.value.value == question
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("question", [None, 5, b"what", ["what"], {"query": "what"}])
+def test_something_else_than_a_text_is_refused(question):
+    with pytest.raises(QueryError, match=f"must be a string, got {type(question).__name__}") as caught:
+        check_question(question)
+    assert caught.value.value is question
+    assert isinstance(caught.value, OpragError)
+
+
+@pytest.mark.parametrize("question", ["?", "0", "Where?\n", "\ud800"])
+def test_any_other_text_is_a_question(question):
+    assert check_question(question) is None  # type: ignore[func-returns-value]

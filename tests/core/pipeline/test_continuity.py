@@ -93,23 +93,11 @@ def test_a_candidate_beside_better_ones_comes_before_an_isolated_one():
     assert kept([10, 50, 90, 11], 3, 0.3) == [10, 11, 50]
 
 
-def test_only_candidates_are_kept():
-    assert kept([10, 12, 50, 90], 2, 1.0) == [10, 12]
-    assert kept(list(range(0, 80, 2)), 3, 0.5) == [0, 2, 4]
-
-
 def test_four_times_k_are_candidates_unless_told_otherwise():
     places = [*range(0, 80, 10), 1]
     assert kept(places, 2, 1.0) == [0, 10]
     assert kept(places, 2, 1.0, max_candidates=9) == [0, 1]
     assert kept(places, 3, 1.0) == [0, 1, 10]
-
-
-def test_permuting_the_chunks_changes_nothing():
-    chance = random.Random(1)
-    chunks = [stamped("book", place, rank) for rank, place in enumerate(chance.sample(range(60), 40))]
-    contexts = [build_context(chance.sample(chunks, 40), k=10, continuity=0.3) for _ in range(5)]
-    assert len({context.text for context in contexts}) == 1
 
 
 def test_sources_do_not_lend_to_each_other():
@@ -311,14 +299,6 @@ def test_a_list_that_was_cut_to_k_is_told(given, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_context(chunks, k=2, continuity=0.3)
-
-
-def test_contexts_without_continuity_are_those_of_before():
-    chance = random.Random(5)
-    chunks = [stamped(chance.choice("ab"), place, rank) for rank, place in enumerate(chance.sample(range(90), 60))]
-    for k in (None, 5, 60):
-        plain, with_zero = build_context(chunks, k=k), build_context(chunks, k=k, continuity=0)
-        assert (plain.text, plain.dropped) == (with_zero.text, with_zero.dropped)
 
 
 def test_a_span_of_the_framework_counts():

@@ -18,10 +18,6 @@ def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tup
 FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]
 
 
-def test_everything_is_kept_by_default():
-    assert chosen(FIVE) == ([0, 1, 2, 3, 4], [])
-
-
 def test_the_first_k_are_kept():
     assert chosen(FIVE, k=3) == ([0, 1, 2], [(3, "k", 3), (4, "k", 3)])
     assert chosen(FIVE, k=9) == ([0, 1, 2, 3, 4], [])
@@ -54,37 +50,19 @@ def test_equal_text_elsewhere_is_no_duplicate(first, second):
     assert chosen([hit("same", 0, **first), hit("same", 1, **second)]) == ([0, 1], [])
 
 
-def test_without_a_position_an_equal_id_makes_a_duplicate():
-    def chunk(rank: int, name: str | None) -> Chunk:
-        return Chunk("same", rank, source="book", id=name)
-
-    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
-
-
-def test_on_a_page_that_chunks_share_another_id_is_another_chunk():
-    def chunk(rank: int, name: str | None) -> Chunk:
-        return Chunk("same", rank, source="book", metadata={"page": 1}, id=name)
-
-    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
-    assert chosen([chunk(0, None), chunk(1, None)]) == ([0], [(1, "duplicate", 0)])
-
-
-def test_without_text_an_equal_id_makes_a_duplicate():
-    """Images have no text: several of one page are different ones."""
-
-    def image(rank: int, name: str | None) -> Chunk:
-        return Chunk("", rank, source="book", metadata={"chunk_index": 7}, id=name)
-
-    assert chosen([image(0, "x"), image(1, "y"), image(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
-    assert chosen([image(0, None), image(1, None)]) == ([0, 1], [])
-
-
-def test_without_a_source_an_equal_id_makes_a_duplicate():
-    def chunk(rank: int, name: str | None) -> Chunk:
-        return Chunk("same", rank, metadata={"page": 1}, id=name)
-
-    assert chosen([chunk(0, "x"), chunk(1, "y"), chunk(2, "x")]) == ([0, 1], [(2, "duplicate", 0)])
-    assert chosen([chunk(0, None), chunk(1, None)]) == ([0, 1], [])
+@pytest.mark.parametrize(
+    ("given", "without_ids"),
+    [
+        pytest.param({"text": "same", "source": "book"}, [0, 1], id="no position"),
+        pytest.param({"text": "same", "source": "book", "metadata": {"page": 1}}, [0], id="a page that chunks share"),
+        pytest.param({"text": "", "source": "book", "metadata": {"chunk_index": 7}}, [0, 1], id="an image, no text"),
+        pytest.param({"text": "same", "metadata": {"page": 1}}, [0, 1], id="no source"),
+    ],
+)
+def test_an_equal_id_makes_a_duplicate_where_nothing_else_does(given, without_ids):
+    chunks = [Chunk(rank=rank, id=name, **given) for rank, name in enumerate("xyx")]
+    assert chosen(chunks) == ([0, 1], [(2, "duplicate", 0)])
+    assert chosen([changed(chunk, id=None) for chunk in chunks[:2]])[0] == without_ids
 
 
 def test_the_best_of_many_duplicates_is_kept():
