@@ -26,31 +26,27 @@ def reasons(context: Context) -> dict[int, tuple[str, float | None]]:
     return {drop.chunk.rank: (drop.reason, drop.value) for drop in context.dropped}
 
 
-def test_the_worst_chunks_go_and_not_the_last_in_the_source():
-    chunks = [hit("x" * 10, rank, chunk_index=position) for rank, position in enumerate([9, 1, 2, 3])]
-    context = build_context(chunks, token_budget=30, count_tokens=len, separator="")
-    assert ranks(context.kept) == [1, 2, 0]
-    assert reasons(context) == {3: ("token_budget", 10)}
+# Chunks by the numbers of their characters, best first; the budget in characters; what is charged, if any goes.
+CASES: dict[str, tuple[list[int], int, dict[str, Any], list[int], dict[int, int]]] = {
+    "the walk goes on after a chunk that does not fit": ([10, 50, 10, 50, 10], 35, {}, [0, 2, 4], {1: 50, 3: 50}),
+    "separators": ([10, 10, 10], 34, {"separator": "\n\n"}, [0, 1, 2], {}),
+    "no room for a separator": ([10, 10, 10], 33, {"separator": "\n\n"}, [0, 1], {2: 12}),
+    "a smaller chunk fits with its separator": ([10, 10, 5], 20, {"separator": "\n\n"}, [0, 2], {1: 12}),
+    "no separator before the first kept chunk": ([100, 10], 10, {"separator": "\n\n"}, [1], {0: 100}),
+    "no gap before the first kept chunk": ([100, 10], 12, {"gap": "[...]"}, [1], {0: 100}),
+    "headers": ([10, 10, 10], 51, {"header": "# {source}"}, [0, 1, 2], {}),
+    "no room for a header": ([10, 10, 10], 50, {"header": "# {source}"}, [0, 1], {2: 17}),
+    "a header function": ([10, 10], 40, {"header": lambda passage: "#" * 15}, [0], {1: 26}),
+}
 
 
-def test_a_chunk_that_does_not_fit_is_skipped_and_the_walk_goes_on():
-    context = build_context(line(10, 50, 10, 50, 10), token_budget=35, count_tokens=len, separator="")
-    assert ranks(context.kept) == [0, 2, 4]
-    assert reasons(context) == {1: ("token_budget", 50), 3: ("token_budget", 50)}
-    assert context.dropped[0].detail == "needs 50 tokens, only 25 of 35 are left"
-
-
-def test_separators_are_charged():
-    chunks = line(10, 10, 10)
-    assert len(build_context(chunks, token_budget=34, count_tokens=len).kept) == 3
-    assert len(build_context(chunks, token_budget=33, count_tokens=len).kept) == 2
-
-
-def test_what_a_separator_takes_leaves_room_for_a_smaller_chunk():
-    # Without its separator the second chunk would fit, and then have to go again, with nothing in its place.
-    context = build_context(line(10, 10, 5), token_budget=20, count_tokens=len)
-    assert ranks(context.kept) == [0, 2]
-    assert reasons(context) == {1: ("token_budget", 12)}
+@pytest.mark.parametrize(("lengths", "token_budget", "options", "kept", "charges"), CASES.values(), ids=CASES)
+def test_everything_that_is_rendered_is_charged(lengths, token_budget, options, kept, charges):
+    context = build_context(line(*lengths), token_budget=token_budget, count_tokens=len, **{"separator": "", **options})
+    assert ranks(context.kept) == kept
+    assert reasons(context) == {rank: ("token_budget", charge) for rank, charge in charges.items()}
+    for drop in context.dropped:
+        assert drop.detail.startswith(f"needs {drop.value} tokens, only ")
 
 
 def test_gaps_are_charged_where_they_can_stand():
@@ -78,32 +74,6 @@ def test_what_was_charged_for_a_chunk_that_went_is_not_counted():
     context = build_context(line(10, 10, 10), token_budget=25, count_tokens=charging_little, separator=" ")
     assert ranks(context.kept) == [0, 1]
     assert (context.tokens, context.charged) == (21, 3)
-
-
-def test_headers_are_charged():
-    chunks = line(10, 10, 10)
-    options: dict[str, Any] = {"count_tokens": len, "separator": "", "header": "# {source}"}
-    context = build_context(chunks, token_budget=51, **options)
-    assert context.text == "# book\naaaaaaaaaa# book\nbbbbbbbbbb# book\ncccccccccc"
-    assert len(build_context(chunks, token_budget=50, **options).kept) == 2
-
-
-def test_a_header_function_is_charged_too():
-    context = build_context(
-        line(10, 10), token_budget=40, count_tokens=len, separator="", header=lambda passage: "#" * 15
-    )
-    assert ranks(context.kept) == [0]
-
-
-def test_the_first_kept_chunk_is_charged_no_separator():
-    context = build_context(line(100, 10), token_budget=10, count_tokens=len)
-    assert ranks(context.kept) == [1]
-    assert context.tokens == 10
-
-
-def test_the_first_kept_chunk_of_a_source_is_charged_no_gap():
-    context = build_context(line(100, 10), token_budget=12, count_tokens=len, gap="[...]", separator="")
-    assert ranks(context.kept) == [1]
 
 
 def test_what_stitching_frees_is_reported_and_not_filled_again():
