@@ -13,7 +13,7 @@ from oprag.chunk import UNKNOWN_POSITION, Chunk, PositionKind, changed, counted
 from oprag.errors import OpragWarning, PositionWarning, SourceWarning, UncertainOrderError
 from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
-from oprag.positions.readings import stamped_by_store
+from oprag.positions.readings import page_of, stamped_by_store
 from oprag.positions.source_names import names_of_parts, source_of, warn_about_key
 from oprag.positions.source_order import MISSING, Certainty, Listing, SourceOrder, is_strong, order_of
 
@@ -276,7 +276,12 @@ def _parts_of_a_file(placed: Placed) -> list[list[Chunk]]:
     """Return the documents that have only a generated id as their name, and seem to be parts of one file."""
     groups = placed.groups.items()
     nameless = [group for name, group in groups if name == group[0].document_id and _UUID.fullmatch(str(name))]
-    # Readers make documents of pages, rows and sections.
+    paged = [group for group in nameless if page_of(group[0]) is not None]
+    if paged:
+        # A document of several pages, or two documents with the same page, are whole files.
+        pages = [{page_of(chunk) for chunk in group} for group in paged]
+        return paged if sum(map(len, pages)) == len(set().union(*pages)) == len(paged) > 1 else []
+    # Readers make documents of rows and sections.
     few_chunks = sum(map(len, nameless)) < _MAX_CHUNKS * len(nameless)
     return nameless if few_chunks and len(nameless) == len(placed.groups) >= _MIN_DOCUMENTS else []
 

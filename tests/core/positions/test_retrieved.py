@@ -259,6 +259,16 @@ def test_documents_without_a_name_may_be_the_rows_of_a_file():
     assert build_context(named, on_uncertain="ignore").certainty == "unknown"
 
 
+@pytest.mark.parametrize(("pages", "said"), [([1, 2, 3], True), ([1], False), ([1, 1, 1, 1, 1], False)])
+def test_documents_of_a_page_without_a_name_may_be_the_pages_of_a_file(pages, said):
+    chunks = [
+        changed(chunk, metadata={"page_label": page})
+        for chunk, page in zip(rows_of_a_file(len(pages)), pages, strict=True)
+    ]
+    context = build_context([*chunks, hit("other", len(pages))], on_uncertain="ignore")
+    assert any("parts of one file" in doubt.what for doubt in context.doubts) == said
+
+
 def test_what_happens_where_the_order_is_uncertain():
     vague = [hit(text, rank) for rank, text in enumerate("ab")]
     with pytest.warns(PositionWarning):
