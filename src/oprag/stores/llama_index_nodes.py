@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from oprag._internal.masking import describe
 from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with, refuse_unknown
 
@@ -57,8 +58,14 @@ def texts_in(docstore: Any, ids: Iterable[str]) -> dict[str, str]:
     return {chunk.key: chunk.text for chunk in listed_nodes(docstore.get_nodes([*ids], raise_error=False))}
 
 
-def content_with(flat: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the metadata of a stored node to update: the added keys, and the node's JSON, otherwise unchanged."""
+    if NODE_FIELD not in flat:
+        raise OptionError(
+            f"the stored node {describe(key)} has no {NODE_FIELD}, as another tool wrote it, so nothing was written; "
+            "add its documents to the store with LlamaIndex",
+            key,
+        )
     node = json.loads(flat[NODE_FIELD])
     hidden = {name: united([node[name], [*added]]) for name in _HIDDEN}
     content = {**node, "metadata": {**node["metadata"], **added}, **hidden}
@@ -72,7 +79,7 @@ def written_to_docstore(adapter: StoreAdapter, stored: ByKey, added: ByKey) -> d
     """
     refuse_unknown(adapter, added, stored)
     rows = docstore_rows(adapter.docstore, added)
-    changes = {key: content_with(stored[key], more) for key, more in added.items()}
+    changes = {key: content_with(stored[key], more, key) for key, more in added.items()}
     put_rows(adapter.docstore, rows)
     return changes
 

@@ -197,7 +197,9 @@ class LlamaIndexPGVectorStore(StoreAdapter):
             found = session.execute(query).all()
             refuse_unknown(self, added, {key for _, key, _ in found})
             nodes = docstore_rows(self.docstore, added)
-            changed = [{"row": row, "changed": {**flat, **content_with(flat, added[key])}} for row, key, flat in found]
+            changed = [
+                {"row": row, "changed": {**flat, **content_with(flat, added[key], key)}} for row, key, flat in found
+            ]
             if changed:
                 session.execute(change, changed)
             put_rows(self.docstore, nodes)

@@ -6,7 +6,9 @@ import pytest
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
+from oprag.errors import OptionError
 from oprag.stores.adapter import adapter_of, source_in
+from oprag.stores.llama_index_nodes import content_with
 
 NAMES: list[Any] = ["a.txt", "b.txt", 7, "7", None]
 
@@ -44,3 +46,8 @@ def test_the_nodes_of_sources_are_those_among_all_nodes(make: Any, field: str, s
     assert adapter is not None
     listed = list(adapter.chunks(field, sources) or ())
     assert listed == [chunk for chunk in adapter.chunks() or () if source_in(chunk, field) in sources]
+
+
+def test_a_row_that_another_tool_wrote_is_not_changed():
+    with pytest.raises(OptionError, match="the stored node 'n1' has no _node_content, as another tool wrote it"):
+        content_with({"text": "Cats purr.", "page": 1}, {"chunk_index": 0}, "n1")
