@@ -96,3 +96,20 @@ def test_the_language_reference_is_the_default(monkeypatch):
     shown = list(takewhile(lambda line: not line.startswith(("No answer", "Answer of")), printed.splitlines()))
     assert len(shown) < len(printed.splitlines())
     assert max(map(len, shown)) <= 80
+
+
+def test_files_without_headings_and_sentences_have_no_questions(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(f"crane {number} lifts forty" for number in range(900)), encoding="utf-8")
+    result = run("demo", str(tmp_path / "a.txt"))
+    assert result.exit_code == 0
+    assert "no headings or sentences to make questions of" in result.stdout
+    assert "Question: Which crane?" in run("demo", str(tmp_path / "a.txt"), "--question", "Which crane?").stdout
+
+
+def test_files_of_one_chunk_each_have_no_order(tmp_path):
+    paths = [tmp_path / f"{number}.md" for number in range(20)]
+    for number, path in enumerate(paths):
+        path.write_text(f"# The crane of year {number}\n\nIn year {number} nobody repaired the crane of the harbour.")
+    printed = run("demo", *map(str, paths)).stdout
+    assert "No question finds two chunks of one file, so document order changes nothing here." in printed
+    assert "close to document order" not in printed

@@ -52,7 +52,7 @@ MODEL_FAILS = {
 }
 # Where each command reads, so that Ctrl-C may come there.
 READS = {
-    "ask": "oprag.cli.ask._read_sources",
+    "ask": "oprag.cli.ask.read_sources",
     "demo": "oprag.cli.demo.index_sources",
     "check": "oprag.compare.data.records.json_records",
     "compare": "oprag.compare.experiment.Experiment.from_file",

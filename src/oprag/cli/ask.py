@@ -35,7 +35,16 @@ from oprag.options import OP_RAG_16K, ContextOptions, check_question
 if TYPE_CHECKING:
     from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 
-__all__ = ["ask", "content_of", "index_sources", "place_of", "retriever_of", "show_answer", "stream_answer"]
+__all__ = [
+    "ask",
+    "content_of",
+    "index_sources",
+    "place_of",
+    "read_sources",
+    "retriever_of",
+    "show_answer",
+    "stream_answer",
+]
 
 _STDIN = "<stdin>"
 _NAME_WIDTH = 200  # characters of a source name
@@ -104,7 +113,7 @@ def ask(
             raise OptionError(f"without --model only the passages are printed; set --model or remove {names}", given)
         # As the profile's method would read it.
         context_options = MethodOptions(**settings.method).numbered(context_options)
-        retriever = retriever_of(index_sources(_read_sources(files), indexing), context_options, indexing)
+        retriever = retriever_of(index_sources(read_sources(files), indexing), context_options, indexing)
         context = retriever.get_context(question, context_options=replace(context_options, k=retriever.k))
         _show_context(question, context, as_json=as_json, explain=explain)
         return
@@ -112,7 +121,7 @@ def ask(
 
     options_for(OrderPreservingChain, settings, {**options, **how})  # rejects options that would be ignored
     method_options = MethodOptions(**{**settings.method, **how})
-    sources = _read_sources(files)
+    sources = read_sources(files)
     check_needs(method_options, embeddings=True, read_source=True)  # before a model is loaded and files are embedded
     llm = load_chat_model(model, model_settings, feature="oprag ask")
     index = index_sources(sources, indexing)
@@ -135,7 +144,7 @@ def ask(
 # Files
 
 
-def _read_sources(files: Sequence[str]) -> dict[str, str | list[str]]:
+def read_sources(files: Sequence[str]) -> dict[str, str | list[str]]:
     """Read the text (or the pages) of each file; duplicate names are read once.
 
     Line endings of text files are preserved, so that character offsets are those of the file (counted after a

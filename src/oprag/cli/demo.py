@@ -14,8 +14,8 @@ from rich import box
 from rich.table import Table
 
 from oprag._internal.text_table import one_line, safe, shortened
-from oprag.chunk import Chunk, Passage, counted
-from oprag.cli.ask import content_of, index_sources, place_of, retriever_of, show_answer, stream_answer
+from oprag.chunk import Chunk, Passage, counted, sorted_by_rank
+from oprag.cli.ask import index_sources, place_of, read_sources, retriever_of, show_answer, stream_answer
 from oprag.cli.console import console
 from oprag.cli.options import Indexing
 from oprag.compare.data.data_set import whole_text
@@ -66,7 +66,7 @@ def demo(
     if question is not None:
         check_question(question)
     out = console()
-    sources = _sources(files)
+    sources = read_sources(files) if files else {_SOURCE: "\n\n".join(topics.values())}
     words = sum(len(whole_text(text).split()) for text in sources.values())
     out.print(f"{'Files' if files else 'The Python language reference'}: {words:,} words")
     index = index_sources(sources, Indexing())
@@ -78,8 +78,9 @@ def demo(
         )
     measured = _measured(index, sources)
     _show_measured(measured, len(index))
+    question = question or (_typical(measured) if files else _QUESTION)
     if question is None:
-        question = _typical(measured) if files else _QUESTION
+        return
 
     count_tokens = local_embedder().count_tokens
     options = ContextOptions(k=_K, max_candidates=_CANDIDATES, token_budget=_TOKEN_BUDGET, count_tokens=count_tokens)
@@ -90,12 +91,6 @@ def demo(
         _answer(retriever, question)
 
 
-def _sources(files: Sequence[str] | None) -> Mapping[str, str | list[str]]:
-    if not files:
-        return {_SOURCE: "\n\n".join(topics.values())}
-    return {name: content_of(name) for name in dict.fromkeys(files)}
-
-
 # Measurement
 
 
@@ -104,13 +99,14 @@ class _Measured(NamedTuple):
 
     Attributes:
         question: The question.
-        inverted: Share of the pairs of chunks of one file that are in the wrong order in rank order.
+        inverted: Share of the pairs of chunks of one file that are in the wrong order in rank order; None without such
+            a pair.
         passages: Number of separate passages in document order, and with continuity.
         beside: Share of the chunks whose neighbor in the file is in the context too, and the same with continuity.
     """
 
     question: str
-    inverted: float
+    inverted: float | None
     passages: tuple[int, int]
     beside: tuple[float, float]
 
@@ -121,12 +117,11 @@ def _measured(index: DocumentIndex, sources: Mapping[str, str | list[str]]) -> l
         hits = index.search(question, _KEPT * _TIMES)
         plain = build_context(hits, k=_KEPT)
         continuous = build_context(hits, k=_KEPT, max_candidates=_KEPT * _TIMES, continuity=_CONTINUITY)
-        ranked = sorted(plain.kept, key=lambda chunk: chunk.rank)
-        inverted = inverted_pairs((str(chunk.metadata["source"]), chunk.metadata["chunk_index"]) for chunk in ranked)
+        places = ((chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in sorted_by_rank(plain.kept))
         found.append(
             _Measured(
                 question,
-                inverted or 0.0,
+                inverted_pairs(places),
                 (len(plain.passages), len(continuous.passages)),
                 (_beside(plain.kept), _beside(continuous.kept)),
             )
@@ -155,10 +150,10 @@ def _beside(kept: Sequence[Chunk]) -> float:
     return fmean(before or after for before, after in zip([False, *adjacent], [*adjacent, False], strict=True))
 
 
-def _typical(measured: Sequence[_Measured]) -> str:
-    """The question with the median share of inverted pairs."""
-    ranked = sorted(measured, key=lambda one: one.inverted)
-    return ranked[len(ranked) // 2].question
+def _typical(measured: Sequence[_Measured]) -> str | None:
+    """The question with the median share of inverted pairs; None if no question has a pair."""
+    ranked = sorted((one.inverted, one.question) for one in measured if one.inverted is not None)
+    return ranked[len(ranked) // 2][1] if ranked else None
 
 
 def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
@@ -166,7 +161,11 @@ def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
     if not measured:
         out.print("The files have no headings or sentences to make questions of; pass --question to see a context.")
         return
-    inverted = fmean(one.inverted for one in measured)
+    shares = [one.inverted for one in measured if one.inverted is not None]
+    if not shares:
+        out.print("No question finds two chunks of one file, so document order changes nothing here.")
+        return
+    inverted = fmean(shares)
     out.print(f"{len(measured)} questions, made of headings and sentences; {_KEPT} of {chunks:,} chunks for each\n")
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("")
@@ -191,7 +190,7 @@ def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
 def _show_context(question: str, context: Context) -> None:
     out = console()
     out.print(f"Question: {safe(question)}\n")
-    rank = sorted(context.kept, key=lambda chunk: chunk.rank)
+    rank = sorted_by_rank(context.kept)
     table = Table(box=box.SIMPLE, title="The same chunks, in two orders", title_justify="left", pad_edge=False)
     table.add_column("source order (OP-RAG)")
     table.add_column("rank order (vanilla RAG)")
