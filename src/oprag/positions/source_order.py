@@ -261,7 +261,23 @@ def is_strong(order: SourceOrder) -> bool:
         return False
     if order.kind is PositionKind.STAMPED:
         return None not in numberings(order.chunks)
-    return order.kind is PositionKind.LINKS or (order.kind in _EXACT and not _is_by_label(order))
+    if order.kind not in _EXACT:
+        return order.kind is PositionKind.LINKS
+    return not _is_by_label(order) and not _is_one_inside(order)
+
+
+def _is_one_inside(order: SourceOrder) -> bool:
+    """Return whether the offsets place a chunk inside another one, as no splitter does that makes no parents.
+
+    A splitter that searches for its offsets finds a text that occurs several times at an earlier place.
+    """
+    keys = sorted({key for key in order.keys if key is not None})
+    if any(
+        page == last_page and (start == last_start or end <= last_end)
+        for (*last_page, last_start, last_end), (*page, start, end) in pairwise(keys)
+    ):
+        return not any(chunk.parent_id or chunk.child_ids for chunk in order.chunks)
+    return False
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------

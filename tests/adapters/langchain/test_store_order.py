@@ -104,6 +104,17 @@ def test_the_quick_start_comes_out_in_the_order_of_the_text():
     assert warning.endswith("('voyage.txt'); check_positions(store) shows the fix")
 
 
+def test_an_offset_that_puts_a_chunk_inside_another_is_checked_by_the_store():
+    # A splitter that searches for its offsets finds the last notice where the first one is.
+    notice = "Note: read the safety rules."
+    texts = [text for section in range(30) for text in (f"{notice}\n\nSection {section}", f"Text {section}.")]
+    text = "\n\n".join([*texts, notice])
+    chunks = [Document(one, metadata={"source": "a", "start_index": text.find(one)}) for one in [*texts, notice]]
+    documents, told = found(over(store_of(chunks), k=len(chunks)))
+    assert numbers(documents, chunks) == list(range(len(chunks)))
+    assert told == []
+
+
 @pytest.mark.parametrize(
     ("wrap", "action"),
     [
