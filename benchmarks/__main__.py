@@ -6,19 +6,43 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.machine import machine
 from benchmarks.result import Result, markdown
 
 FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
-PAGES = {
-    "assembly.md": ("imports", "assembly", "adapters", "search", "cold", "inversions"),
-    "answering.md": ("overhead", "first_token", "concurrency"),
-    "thresholds.md": ("redundancy", "thresholds", "coverage", "threshold_grid", "continuity"),
-    "comparing.md": ("harness", "sharing", "kills", "sweep", "html_report", "orders", "infinitebench_scores"),
+LANGCHAIN, LLAMA_INDEX = ("langchain-core", "langchain-classic"), ("llama-index-core",)
+STATIC, MINILM = ("wordllama", "tokenizers"), ("sentence-transformers",)
+PAGES: dict[str, dict[str, tuple[str, ...]]] = {
+    "assembly.md": {
+        "imports": ("numpy", "langchain-core", *LLAMA_INDEX),
+        "assembly": ("numpy",),
+        "adapters": ("numpy", "langchain-core", *LLAMA_INDEX),
+        "search": ("numpy", "langchain-core", *LLAMA_INDEX),
+        "cold": ("numpy", "langchain-core", "langchain-text-splitters", *LLAMA_INDEX, *STATIC),
+        "inversions": ("langchain-core", "langchain-text-splitters", *LLAMA_INDEX, *STATIC, "langchain-qdrant"),
+    },
+    "answering.md": dict.fromkeys(("overhead", "first_token", "concurrency"), (*LANGCHAIN, *LLAMA_INDEX)),
+    "thresholds.md": {
+        "redundancy": ("numpy", "langchain-core"),
+        "thresholds": ("numpy", *LANGCHAIN, "langchain-community", *STATIC, *MINILM),
+        "coverage": ("numpy", *STATIC, *MINILM, "bm25s"),
+        "threshold_grid": ("numpy", "langchain-core", *STATIC, *MINILM),
+        "continuity": ("numpy", *STATIC, *MINILM, "bm25s"),
+    },
+    "comparing.md": {
+        "harness": ("numpy", *STATIC),
+        "sharing": ("numpy", *STATIC, "langchain-chroma", "faiss-cpu", "langchain-qdrant"),
+        "kills": (),
+        "sweep": ("numpy", *STATIC),
+        "html_report": (),
+        "orders": ("numpy", *STATIC, "bm25s"),
+        "infinitebench_scores": (),
+    },
 }
+"""The benchmarks of each page, and the packages whose versions they name."""
 TITLES = {
     "assembly.md": "Benchmarks: imports, assembly, search",
     "answering.md": "Benchmarks: chains and query engines",
@@ -27,30 +51,13 @@ TITLES = {
 }
 WITH_DATA = ("inversions", "coverage", "threshold_grid", "continuity", "infinitebench_scores", "orders")
 """Benchmarks that need question sets."""
-PACKAGES = (
-    "oprag",
-    "numpy",
-    "langchain-core",
-    "langchain-classic",
-    "langchain-text-splitters",
-    "langchain-community",
-    "llama-index-core",
-    "wordllama",
-    "tokenizers",
-    "sentence-transformers",
-    "bm25s",
-    "rouge-score",
-    "langchain-chroma",
-    "faiss-cpu",
-    "langchain-qdrant",
-)
 
 ABOUT = """<!-- `python -m benchmarks` writes the sections of this page. Change the benchmarks, not this file. -->
 
 # {title}
 
-Candidates of a table were timed in turn, with the garbage collector off and one BLAS thread (`OPENBLAS_NUM_THREADS=1`).
-Times are medians, with the best repetition in parentheses. [Performance](../performance.md) is the summary."""
+Times are medians. Candidates of a table were timed in turn, with the garbage collector off and one BLAS thread
+(`OPENBLAS_NUM_THREADS=1`). [Performance](../performance.md) is the summary."""
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -69,12 +76,12 @@ def main() -> None:
     for page, of_page in PAGES.items():
         for name in of_page:
             if (name in options.names or not options.names) and (options.data is not None or name not in WITH_DATA):
-                _write(options.folder / page, name, options.data)
+                _write(options.folder / page, name, of_page[name], options.data)
 
 
-def _write(page: Path, name: str, data: Path | None) -> None:
+def _write(page: Path, name: str, packages: Sequence[str], data: Path | None) -> None:
     """Run a benchmark and replace or add its section of a page."""
-    about_machine = machine(PACKAGES)
+    about_machine = machine(("oprag", *packages))
     result = _run(name, *(("--data", str(data.resolve())) if data is not None and name in WITH_DATA else ()))
     command = f"python -m benchmarks {name}{' --data FOLDER' if name in WITH_DATA else ''}"
     section = f"{markdown(result)}\n\nWritten by `{command}`. {about_machine}"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
 
-from langchain_core.documents import BaseDocumentTransformer
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import LongContextReorder, PrevNextNodePostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -35,15 +32,13 @@ Rows = dict[str, dict[str, Timing]]
 
 def run() -> Result:
     """Time both adapters on 128 retrieved chunks."""
-    in_langchain, missing = _langchain()
+    in_langchain = _langchain()
     in_llama_index = _llama_index()
     return Result(
         "Adapters",
         f"{COUNT} retrieved chunks of about 128 tokens, in random order. LangChain: documents with `source` and "
-        "`start_index`, from an in-memory retriever. LlamaIndex: nodes that a `SentenceSplitter` made from the pages "
-        "of a file, with `file_name` and `page_label`. The frameworks' `LongContextReorder` rearranges the list and "
-        "ignores positions; `PrevNextNodePostprocessor` also fetches the neighbors of every node from an in-memory "
-        "document store and adds them.",
+        "`start_index`. LlamaIndex: nodes of a `SentenceSplitter` with `file_name` and `page_label`. "
+        "`LongContextReorder` ignores positions; `PrevNextNodePostprocessor` also fetches the neighbors of every node.",
         figures=[
             *(
                 _figure("LangChain retriever, in addition to the wrapped one", *pair)
@@ -53,16 +48,15 @@ def run() -> Result:
         ],
         tables=[
             _table(
-                "LangChain: milliseconds in addition to the best time of the wrapped retriever, median (best):",
+                "LangChain, milliseconds in addition to the wrapped retriever:",
                 in_langchain,
             ),
-            _table("LlamaIndex: milliseconds, median (best):", in_llama_index),
+            _table("LlamaIndex, milliseconds:", in_llama_index),
         ],
-        notes=missing,
     )
 
 
-def _langchain() -> tuple[Rows, list[str]]:
+def _langchain() -> Rows:
     wrapped = FoundDocuments(documents=documents(COUNT))
     ours = langchain.OrderPreservingRetriever(retriever=wrapped)
     budgeted = langchain.OrderPreservingRetriever(retriever=wrapped, token_budget=BUDGET)
@@ -76,33 +70,9 @@ def _langchain() -> tuple[Rows, list[str]]:
         OURS: lambda: ours.ainvoke(QUESTION),
         BUDGETED: lambda: budgeted.ainvoke(QUESTION),
     }
-    reorder = _community_reorder()
-    if reorder is not None:
-
-        async def reordered() -> object:
-            return await reorder.atransform_documents(await wrapped.ainvoke(QUESTION))
-
-        sync["`LongContextReorder`"] = lambda: reorder.transform_documents(wrapped.invoke(QUESTION))
-        asynchronous["`LongContextReorder`"] = reordered
     rows = _rows(sync, asynchronous)
     base = rows.pop(BASE)
-    missing = "LangChain's `LongContextReorder` was not timed: langchain-community is not installed."
-    return (
-        {name: {mode: beyond(timing, base[mode]) for mode, timing in row.items()} for name, row in rows.items()},
-        [missing] if reorder is None else [],
-    )
-
-
-def _community_reorder() -> BaseDocumentTransformer | None:
-    try:
-        with warnings.catch_warnings():
-            # The import raises a deprecation warning.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            community = importlib.import_module("langchain_community.document_transformers")
-    except ImportError:
-        return None
-    reorder: BaseDocumentTransformer = community.LongContextReorder()
-    return reorder
+    return {name: {mode: beyond(timing, base[mode]) for mode, timing in row.items()} for name, row in rows.items()}
 
 
 def _llama_index() -> Rows:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
@@ -37,23 +38,11 @@ _LABEL = re.compile(r"^(?:## )?\[\d+\] ", re.MULTILINE)
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|(?=\n\s*\n)|\Z)", re.DOTALL)
 
 ABOUT = (
-    f"A run is a real Deep Agent with a scripted chat model that searches {SEARCHES} times (k = {K}) and reads all "
-    "that it found with `read_file`, after each search or at the end; {runs} runs of each kind on each set. Questions, "
-    "documents and the store are those of the part above, with `add_start_index=True` and chunks with an overlap of 0 "
-    "or 200 characters. One file for each chunk: as in LangChain's tutorial for Deep Agents, the search tool writes "
-    "the chunks of each search to files and returns their paths. One file for each source: `create_search_tool` and "
-    "`OrderPreservingMiddleware(files=True)`; after a search the agent reads the lines that are new, at the end each "
-    "file once. Tokens are UTF-8 bytes divided by 4. No answers are generated, so accuracy is not measured."
-)
-FILES = (
-    "**Files and torn sentences**: the mean number of files, and the share of sentences that are torn apart. A "
-    "sentence ends with a full stop, question mark or exclamation mark before white space, or with its paragraph. Of "
-    "the sentences whose characters were all found, those are torn apart that no file has in one piece: in its chunk, "
-    "or between two marks of missing text:"
-)
-TOKENS = (
-    "**Tokens**: all tool calls and results of a run, and the input of all model calls, with one file for each chunk; "
-    "and those with one file for each source relative to it:"
+    f"A run is a Deep Agent with a scripted model that searches {SEARCHES} times (k = {K}) and reads what it found "
+    "with `read_file`; {runs} runs of each kind on each set. Questions and documents are those of the part above, "
+    "chunks overlap by 0 or 200 characters. A file for each chunk: as in LangChain's tutorial for Deep Agents. A file "
+    "for each source: `create_search_tool` with `OrderPreservingMiddleware(files=True)`. In parentheses: minimum and "
+    "maximum over sets, overlaps and kinds of searches."
 )
 WHOLE = "runs in which every found chunk is in the file of its source"
 FEWER = "runs with one file for each source that was found"
@@ -141,7 +130,7 @@ def _as_file(document: Document) -> str:
 def files(data: Path, sets: Sequence[str], runs: int) -> Result:
     """Run agents over these sets, and count what they read and how much of it is in one piece."""
     embeddings = LocalEmbeddings(LocalEmbedder())
-    rows: list[list[str]] = []
+    cases: list[Counter[str]] = []
     totals: Counter[str] = Counter()
     for name, overlap in product(sets, OVERLAPS):
         read = read_set(data / name)
@@ -153,22 +142,14 @@ def files(data: Path, sets: Sequence[str], runs: int) -> Result:
             for queries in queries_of_runs(read, store, kind, runs):
                 _count(sums, arms, store, queries)
             totals.update(sums)
-            rows.append([name, f"{overlap}", kind, *_cells(sums)])
-    rows.append(["all", "", "", *_cells(totals)])
-    case = ["set", "overlap", "searches"]
-    files_and_torn = [f"{what}, {kind}" for what in ("files", "torn") for kind in ("chunks", "sources")]
-    counted = [
-        column for what in ("tokens", "input") for when in (EACH, END) for column in (f"{what}, read {when}", "sources")
-    ]
-    tables = [
-        Table(FILES, [*case, *files_and_torn], [row[:7] for row in rows]),
-        Table(TOKENS, [*case, *counted], [[*row[:3], *row[7:]] for row in rows]),
-    ]
+            cases.append(sums)
+    table = Table("Means of a run:", ["measured", CHUNKS, SOURCES], list(_rows(totals, cases)))
     figures = [
         Figure(what, "all", f"{totals[what]:,} of {totals['runs']:,}", reached=totals[what] == totals["runs"])
         for what in (WHOLE, FEWER)
     ]
-    return Result("Files", ABOUT.format(runs=runs), figures, tables)
+    notes = [f"{figure.what[0].upper()}{figure.what[1:]}: {figure.measured}." for figure in figures]
+    return Result("Files", ABOUT.format(runs=runs), figures, [table], notes)
 
 
 def _count(sums: Counter[str], arms: Mapping[tuple[str, str], Arm], store: Store, queries: Sequence[str]) -> None:
@@ -191,13 +172,25 @@ def _count(sums: Counter[str], arms: Mapping[tuple[str, str], Arm], store: Store
             sums[FEWER] += len(written) == len({document.metadata["source"] for document in found.values()})
 
 
-def _cells(sums: Counter[str]) -> list[str]:
-    cells = [f"{sums[f'files {kind}'] / sums['runs']:.1f}" for kind in (CHUNKS, SOURCES)]
-    cells += [f"{sums[f'torn {kind}'] / sums['sentences']:.1%}".replace("%", " %") for kind in (CHUNKS, SOURCES)]
-    for what, when in product(("tokens", "input"), (EACH, END)):
-        base = sums[f"{what} {CHUNKS} {when}"]
-        cells += [f"{base / sums['runs']:,.0f}", f"{sums[f'{what} {SOURCES} {when}'] / base:.2f}"]
-    return cells
+def _rows(totals: Counter[str], cases: Sequence[Counter[str]]) -> Iterator[list[str]]:
+    def row(name: str, base: str, shown: str, ours: Callable[[Counter[str]], float]) -> list[str]:
+        low, high = (shown.format(one(map(ours, cases))) for one in (min, max))
+        return [name, base, f"{shown.format(ours(totals))} ({low} to {high})"]
+
+    base = f"{totals[f'files {CHUNKS}'] / totals['runs']:.1f}"
+    yield row("files", base, "{:.1f}", lambda sums: sums[f"files {SOURCES}"] / sums["runs"])
+    base = f"{totals[f'torn {CHUNKS}'] / totals['sentences']:.1%}"
+    torn = "found sentences that no file has in one piece"
+    yield row(torn, base, "{:.1%}", lambda sums: sums[f"torn {SOURCES}"] / sums["sentences"])
+    names = {"tokens": "tokens of tool calls and results", "input": "input tokens of all model calls"}
+    for (what, name), when in product(names.items(), (EACH, END)):
+        base = f"{totals[f'{what} {CHUNKS} {when}'] / totals['runs']:,.0f}"
+        relative = partial(_relative, f"{what} {SOURCES} {when}", f"{what} {CHUNKS} {when}")
+        yield row(f"{name}, read {when}", base, "× {:.2f}", relative)
+
+
+def _relative(what: str, other: str, sums: Counter[str]) -> float:
+    return sums[what] / sums[other]
 
 
 def _pieces(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
@@ -46,18 +46,12 @@ CACHED = 0.1  # of the price of input
 OURS = (DELTA, COMPACT)
 
 ABOUT = (
-    f"A run is an agent of `create_agent` with a scripted chat model that searches {SEARCHES} times and then answers; "
-    "{runs} runs of each kind on each set, k = 8 and 16. A run asks four different questions about one document of the "
-    "set, drawn at random, or one question in four forms, made without a model: the question; its keywords (without "
-    "stop words); the half of the keywords that is in the fewest chunks; the keywords and the three words of the best "
-    "chunk with the highest TF-IDF. All documents of a set are in one `InMemoryVectorStore` with the packaged static "
-    "embedder, as chunks of `RecursiveCharacterTextSplitter` (1,000 characters, overlap 200) with the source as "
-    "metadata, and with `add_start_index=True` also the offset. The four arms ask the same questions of the same "
-    "store: LangChain's `create_retriever_tool` over the store's retriever; the tool of LangChain's tutorial "
-    "(`Source: {{metadata}}`, `Content: {{text}}`); `create_search_tool` with `OrderPreservingMiddleware`, layout "
-    "`delta`; the same with layout `compact`. Tokens are counted by `approximate_tokens`: UTF-8 bytes divided by 4. A "
-    "request is everything that is sent to the model: the definition of the tool and all messages with their tool "
-    "calls. No answers are generated, so accuracy is not measured."
+    f"A run is an agent of `create_agent` with a scripted model that searches {SEARCHES} times; {{runs}} runs of each "
+    "kind on each set, k = 8 and 16. It asks four different questions about one document, or one question in four "
+    "forms. All documents of a set are in one `InMemoryVectorStore` with the packaged static embedder, as chunks of "
+    "1,000 characters with an overlap of 200. Compared are LangChain's `create_retriever_tool`, the tool of its "
+    "tutorial (`Source: {{metadata}}`, `Content: {{text}}`), and `create_search_tool` with "
+    "`OrderPreservingMiddleware` in the layouts `delta` and `compact`. Tokens are UTF-8 bytes divided by 4."
 )
 
 
@@ -98,28 +92,27 @@ class Sums:
 
 @dataclass
 class Checks:
-    """The number of times each check was made, and where it failed."""
+    """The number of times each check of a layout was made, and how often it failed."""
 
-    made: Counter[str] = field(default_factory=Counter)
-    failed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    made: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failed: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def check(self, what: str, where: str, *, right: bool, details: str = "") -> None:
+    def check(self, what: str, layout: str, where: str, *, right: bool, details: str = "") -> None:
         """Record the outcome of a check."""
-        self.made[what] += 1
+        self.made[what, layout] += 1
         if not right:
-            self.failed[what].append(where)
-            print(f"FAILED {what}: {where} {details}", file=sys.stderr, flush=True)
+            self.failed[what, layout] += 1
+            print(f"FAILED {what}, {layout}: {where} {details}", file=sys.stderr, flush=True)
 
 
-REPEATED = "repeated source characters in the last request, `compact`, with offsets"
-AGAIN = "chunks whose text is shown more than once in the last request, `delta`"
-PREFIX = "requests that start with the whole previous request, byte for byte, `delta`"
-WHOLE = "runs whose final context equals `build_context` over all retrieved chunks, `{}`{}"
-READ = "runs in which the model read exactly the text of this context, `compact`{}"
-LOST = "runs in which the model was shown all retrieved text, `{}`"
-INVERTED = "inverted pairs in search results, `{}`{}"
-NUMBERS = "runs in which each number labels text of its document, `{}`"
-WITH, WITHOUT = ", with offsets", ", without offsets"
+REPEATED = "repeated source characters in the last request, with offsets"
+AGAIN = "runs with a chunk whose text is shown twice"
+PREFIX = "requests that start with the whole previous request, byte for byte"
+WHOLE = "runs whose final context equals `build_context` over all retrieved chunks"
+READ = "runs in which the model read exactly the text of this context"
+LOST = "runs in which the model was shown all retrieved text"
+INVERTED = "inverted pairs within search results"
+NUMBERS = "runs in which each number labels text of its document"
 
 
 def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
@@ -140,7 +133,11 @@ def tokens(data: Path, sets: Sequence[str], runs: int) -> Result:
                     print(f"{', '.join(map(str, case))} …", file=sys.stderr, flush=True)
                     sums[case] = _count(case, store, queries, checks)
     return Result(
-        "Tokens", ABOUT.format(runs=runs), _figures(sums, checks), [*_tables(sums, sets), _orders(sums)], _notes(sums)
+        "Tokens",
+        ABOUT.format(runs=runs),
+        _figures(checks),
+        [_checks(sums, checks), *_tables(sums, sets), _orders(sums)],
+        _notes(sums),
     )
 
 
@@ -168,7 +165,7 @@ def _count(case: Case, store: Store, queries: Sequence[Sequence[str]], checks: C
             if arm.name in OURS:
                 expected = expected or build_context(_all_found(retriever, asked, store, offsets=offsets))
                 _check(arm.name, run, shown, seen, store, where, checks, offsets=offsets)
-                _check_context(arm.name, run, shown, expected, where, checks, offsets=offsets)
+                _check_context(arm.name, run, shown, expected, where, checks)
     return sums
 
 
@@ -178,13 +175,12 @@ def _shown(
     """The pieces of the sources in each search result of the last request."""
     results = run.requests[-1].results
     if name in OURS:
-        what = NUMBERS.format(name)
         try:
             pieces = pieces_of(results, numbered_documents(results), store.places)
         except ValueError as error:
-            checks.check(what, where, right=False, details=str(error))
+            checks.check(NUMBERS, name, where, right=False, details=str(error))
             return []
-        checks.check(what, where, right=True)
+        checks.check(NUMBERS, name, where, right=True)
         return pieces
     texts = [[store.vectors.store[one]["text"] for one in ids] for ids in found]
     for message, inside in zip(results, texts, strict=True):
@@ -248,19 +244,19 @@ def _check(
 ) -> None:
     if offsets and name == COMPACT:
         again = repeated([piece.place for result in shown for piece in result])
-        checks.check(REPEATED, where, right=not again, details=f"{again} characters")
+        checks.check(REPEATED, name, where, right=not again, details=f"{again} characters")
     wrong = [
         pair for pair in map(_inverted, ([store.places[p.document] for p in result] for result in shown)) if pair[0]
     ]
-    checks.check(INVERTED.format(name, WITH if offsets else WITHOUT), where, right=not wrong, details=str(wrong))
+    checks.check(INVERTED, name, where, right=not wrong, details=str(wrong))
     lost = _lost(store, (store.places[one] for one in found), (piece.place for result in shown for piece in result))
-    checks.check(LOST.format(name), where, right=not lost, details=repr(lost[:200]))
+    checks.check(LOST, name, where, right=not lost, details=repr(lost[:200]))
     if name == DELTA:
         documents = Counter(document for result in shown for document in {piece.document for piece in result})
         again = sum(times - 1 for times in documents.values())
-        checks.check(AGAIN, where, right=not again, details=f"{again} chunks")
+        checks.check(AGAIN, name, where, right=not again, details=f"{again} chunks")
         for before, request in zip(run.requests, run.requests[1:], strict=False):
-            checks.check(PREFIX, where, right=request.text.startswith(before.text))
+            checks.check(PREFIX, name, where, right=request.text.startswith(before.text))
 
 
 def _lost(store: Store, found: Iterable[Place], shown: Iterable[Place]) -> str:
@@ -285,18 +281,16 @@ def _check_context(
     expected: Context,
     where: str,
     checks: Checks,
-    *,
-    offsets: bool,
 ) -> None:
     """Compare the gathered and the shown text with the context of all retrieved chunks."""
-    text, known = shown_as(expected.text), WITH if offsets else WITHOUT
+    text = shown_as(expected.text)
     context = working_context_of(run.state).context()
     same = context.text == expected.text and _identity(context) == _identity(expected)
-    checks.check(WHOLE.format(name, known), where, right=same, details=_difference(context.text, expected.text))
+    checks.check(WHOLE, name, where, right=same, details=_difference(context.text, expected.text))
     if name == COMPACT:
         # The numbers between the passages are not part of the context.
         last = "".join("".join(piece.text.split()) for piece in shown[-1]) if shown else ""
-        checks.check(READ.format(known), where, right=last == text, details=_difference(last, text))
+        checks.check(READ, name, where, right=last == text, details=_difference(last, text))
 
 
 def _all_found(
@@ -343,50 +337,56 @@ def _difference(text: str, expected: str) -> str:
     return f"from {at}: {text[at : at + 80]!r}, expected {expected[at : at + 80]!r}"
 
 
-def _figures(sums: dict[Case, Sums], checks: Checks) -> list[Figure]:
-    figures = []
-    for what in checks.made:
-        made, failed = checks.made[what], len(checks.failed[what])
-        asked = "0" if what.startswith(("repeated", "inverted", "chunks")) else "all"
-        measured = f"{made - failed:,} of {made:,}"
+def _figures(checks: Checks) -> list[Figure]:
+    return [
+        Figure(f"{what}, {layout}", "no failure", f"{checks.failed[what, layout]:,} of {made:,} failed", reached=False)
+        for (what, layout), made in checks.made.items()
+        if checks.failed[what, layout]
+    ]
+
+
+def _checks(sums: dict[Case, Sums], checks: Checks) -> Table:
+    def cell(what: str, layout: str) -> str:
+        made, failed = checks.made[what, layout], checks.failed[what, layout]
+        if not made:
+            return "–"
         if what == REPEATED:
-            measured = f"{_sum(sums, splitting=OFFSETS).repeated[COMPACT]:,} in {made:,} runs"
-        elif what == AGAIN:
-            measured = f"{failed:,} of {made:,} runs with such chunks"
-        elif what.startswith("inverted"):
-            name = DELTA if DELTA in what else COMPACT
-            one = _sum(sums, splitting=OFFSETS if what.endswith(WITH) else NOTHING)
-            measured = f"{one.inverted_inside[name]:,} of {one.pairs_inside[name]:,}"
-        figures.append(Figure(what, asked, measured, not failed))
-    return figures
+            return f"{_sum(sums, splitting=OFFSETS).repeated[layout]:,}"
+        if what == INVERTED:
+            whole = _sum(sums)
+            return f"{whole.inverted_inside[layout]:,} of {whole.pairs_inside[layout]:,}"
+        return f"{failed if what == AGAIN else made - failed:,} of {made:,}"
+
+    return Table(
+        "All runs, with and without offsets:",
+        ["check", DELTA, COMPACT],
+        [[what, *(cell(what, layout) for layout in OURS)] for what in dict.fromkeys(what for what, _ in checks.made)],
+    )
 
 
 def _tables(sums: dict[Case, Sums], sets: Sequence[str]) -> Iterator[Table]:
-    """Yield the tables: the results of each set in the usual case, and the input of all sets in every case."""
+    """Yield the tables: the results of each set, and the input of all sets, with offsets."""
     usual = [
-        ([name, kind, str(k)], _sum(sums, data=name, kind=kind, k=k, splitting=OFFSETS, steps=ONE))
-        for name, kind, k in product(sets, KINDS, KS)
+        ([name, kind], _sum(sums, data=name, kind=kind, k=KS[0], splitting=OFFSETS, steps=ONE))
+        for name, kind in product(sets, KINDS)
     ]
     others = [
-        ([f"{splitting}, {steps}", kind, str(k)], _sum(sums, kind=kind, k=k, splitting=splitting, steps=steps))
-        for splitting, steps, kind, k in product((OFFSETS, NOTHING), (ONE, TWO), KINDS, KS)
+        ([steps, kind], _sum(sums, kind=kind, k=KS[0], splitting=OFFSETS, steps=steps))
+        for steps, kind in product((ONE, TWO), KINDS)
     ]
     yield Table(
-        f"**Search results in the last request** ({OFFSETS}, {ONE}): the share of the chunks of later searches that "
-        "earlier searches had found; the mean number of tokens of the retriever tool, and how many of them repeat "
-        "source text; the tokens of the other arms relative to the retriever tool:",
-        ["set", "searches", "k", "found before", PLAIN, "of them repeated", TUTORIAL, DELTA, COMPACT],
+        f"**Search results in the last request** ({OFFSETS}, {ONE}, k = {KS[0]}): chunks of later searches that "
+        "earlier ones had found; tokens of the retriever tool; those of the others relative to it:",
+        ["set", "searches", "found before", PLAIN, TUTORIAL, DELTA, COMPACT],
         [[*names, *_result_cells(one)] for names, one in usual],
     )
     yield Table(
-        "**Input of all model calls of a run** (all sets): the mean number of tokens of the retriever tool, and the "
-        "input of the other arms relative to it; the share that equals the start of the previous request, which a "
-        "provider's prompt cache can serve; the cost relative to the retriever tool, if cached input costs "
-        f"{CACHED:g} times as much as other input:",
+        f"**Input of all model calls of a run** (all sets, {OFFSETS}, k = {KS[0]}): tokens of the retriever tool, and "
+        "of the others relative to it; the share that equals the start of the previous request, which a prompt cache "
+        f"can serve; the cost relative to the retriever tool if cached input costs {CACHED:g} times as much:",
         [
-            "chunks and steps",
+            "steps",
             "searches",
-            "k",
             PLAIN,
             TUTORIAL,
             DELTA,
@@ -411,7 +411,6 @@ def _result_cells(one: Sums) -> list[str]:
     return [
         _found_before(one),
         f"{plain / one.runs:,.0f}",
-        f"{one.repeated[PLAIN] / 4 / one.runs:,.0f}",
         *(f"{one.results[name] / plain:.2f}" for name in (TUTORIAL, DELTA, COMPACT)),
     ]
 
@@ -431,22 +430,20 @@ def _cost(one: Sums, name: str) -> float:
 
 
 def _orders(sums: dict[Case, Sums]) -> Table:
-    rows = []
-    for splitting, name in product((OFFSETS, NOTHING), ARMS):
-        one = _sum(sums, splitting=splitting)
-        rows.append(
-            [
-                splitting,
-                name,
-                _share(one.inverted_inside[name], one.pairs_inside[name]),
-                _share(one.inverted[name], one.pairs[name]),
-                _share(one.repeated[name] // 4, one.results[name]),
-            ]
-        )
+    one = _sum(sums, splitting=OFFSETS)
+    rows = [
+        [
+            name,
+            _share(one.inverted_inside[name], one.pairs_inside[name]),
+            _share(one.inverted[name], one.pairs[name]),
+            _share(one.repeated[name] // 4, one.results[name]),
+        ]
+        for name in ARMS
+    ]
     return Table(
-        "**Order and repeats in the last request**, all sets, kinds and k: pairs of chunks of one source in the wrong "
-        "order, within each search result and over all results; tokens that repeat source text:",
-        ["chunks", "arm", "inverted within a result", "inverted over all results", "repeated tokens"],
+        f"**Order and repeats in the last request** ({OFFSETS}, all runs): pairs of chunks of one source in the wrong "
+        "order, within each search result and over all; tokens that repeat source text:",
+        ["tool", "inverted within a result", "inverted over all results", "repeated tokens"],
         rows,
     )
 
@@ -457,26 +454,12 @@ def _share(part: int, whole: int) -> str:
 
 def _notes(sums: dict[Case, Sums]) -> list[str]:
     different, reformulated = (_sum(sums, kind=kind) for kind in (DIFFERENT, REFORMULATED))
-    delta, compact = _sum(sums).inverted[DELTA], _sum(sums).inverted[COMPACT]
     return [
         (
             f"Of the chunks of later searches, earlier ones had found {_found_before(different)} for different "
-            f"questions and {_found_before(reformulated)} for one question in four forms. `delta` keeps document order "
-            f"within each result, but not over all results ({delta:,} inverted pairs; `compact`: {compact:,}), because "
-            "moving later results before earlier ones would change what was already sent to the model. `compact` does "
-            "so, so a prompt cache serves less of its input."
-        ),
-        (
-            "In `delta`, a chunk that overlaps text of an earlier result is shown whole, so the overlap is repeated. "
-            "No chunk is shown twice."
-        ),
-        (
-            "If the texts do not confirm an overlap, as in a source that repeats one line many times, oprag shows it "
-            "twice, as `build_context` does, so that no text is lost. This is more frequent without offsets."
-        ),
-        (
-            "oprag's tool has a longer description than the others, which is part of each request. Numbers, sources "
-            "and pointers count as text of the results."
+            f"questions and {_found_before(reformulated)} for one question in four forms. `delta` leaves what was sent "
+            "before unchanged, so it keeps document order within each result only; `compact` rewrites it, so a prompt "
+            "cache serves less of its input."
         ),
     ]
 

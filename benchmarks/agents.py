@@ -59,8 +59,7 @@ def main() -> None:
 
 def _part(result: Result, command: str, about_machine: str) -> str:
     """A part of the page."""
-    title, about, *rest = markdown(result).split("\n\n")
-    return "\n\n".join([title, about, f"Written by `{command}`. {about_machine}", *rest])
+    return f"{markdown(result)}\n\nWritten by `{command}`. {about_machine}"
 
 
 if __name__ == "__main__":

@@ -51,10 +51,9 @@ def run(runs: int = RUNS) -> Result:
     wall = median(start.wall for start in starts["oprag"])
     return Result(
         "Cold start",
-        f"A generated document of {WORDS:,} words ({len(text) / 1e6:.2f} million characters), a new process for each "
-        "run: Python's start, imports, loading the embedder, splitting into chunks of 128 tokens, embedding them, "
-        "searching for 128 chunks. oprag returns the ordered and stitched context; the frameworks' own splitters and "
-        "in-memory stores, with the same embedder, return their chunks in rank order.",
+        f"A new process reads a generated document of {WORDS:,} words, splits it into chunks of 128 tokens, embeds "
+        "them and searches for 128 chunks. oprag returns an ordered and stitched context; the frameworks, with the "
+        "same embedder, their own splitters and in-memory stores, return chunks in rank order.",
         figures=[
             Figure("ordered context, in a new process", f"at most {LIMIT:g} s", f"{wall:.2f} s", wall <= LIMIT),
         ],

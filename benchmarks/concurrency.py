@@ -60,19 +60,15 @@ def run() -> Result:
     return Result(
         "Concurrent calls",
         f"`map_reduce` over {COUNT} passages with a model that takes {CALL * 1000:.0f} ms per call: {COUNT} "
-        "independent calls, then one that combines them, so the minimum is two call times. With the same retriever: "
-        "LangChain's `RetrievalQA`, and LlamaIndex's `TreeSummarize` with prompts limited so that it needs as many "
-        "calls.",
+        "independent calls, then one that combines them, so the minimum is the time of two calls. The frameworks' own "
+        "chains make as many calls.",
         figures=[
             figure for name, limit in LIMITS.items() for mode in modes for figure in _figures(name, limit, mode, ours)
         ],
         tables=[
             Table(
-                "Time in model calls (each turn divided by one call of that turn) and in milliseconds, median (best):",
-                [
-                    "",
-                    *(f"{mode}{of}" for mode in modes for of in (", in calls", ", ms", ", calls made", ", concurrent")),
-                ],
+                "Time, as a multiple of one model call, and the maximum number of concurrent calls:",
+                ["", *(f"{mode}{of}" for mode in modes for of in ("", ", concurrent"))],
                 [[name, *(cell for mode in modes.values() for cell in _cells(mode[name]))] for name in modes["sync"]],
             )
         ],
@@ -159,7 +155,7 @@ def _figures(limit: int, most: float, mode: str, ours: dict[tuple[str, str], See
 
 
 def _cells(seen: Seen) -> list[str]:
-    return [f"{seen.taken:.2f}", str(seen.timing), str(seen.calls), str(seen.peak)]
+    return [f"{seen.taken:.2f}", str(seen.peak)]
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ AROUND = (0, 1, 2)
 DECAY, PENALTY, MINIMUM, LONGEST = 30, 0.18, 0.5, 15
 _TAKEN = -1e9
 WAYS: dict[str, SearchKind] = {"static": "dense", "MiniLM": "dense", "BM25": "bm25", "hybrid": "hybrid"}
+SHOWN = "MiniLM,BM25"
 
 
 class Search(NamedTuple):
@@ -52,7 +53,7 @@ class Search(NamedTuple):
     kind: SearchKind
 
 
-def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ",".join(WAYS)) -> Result:
+def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = SHOWN) -> Result:
     """Search every set in every way, and build the contexts of each question."""
     share_rows: list[list[str]] = []
     whole_rows: list[list[str]] = []
@@ -75,17 +76,15 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
     budgets = ", ".join(f"{budget:,}" for budget in BUDGETS[:AVERAGED])
     return Result(
         "Continuity",
-        f"What is in the context of a question about one document, mean over token budgets of {budgets}. Chunks are "
-        f"windows of {size} tokens of the static embedder's tokenizer, without overlap; MiniLM is all-MiniLM-L6-v2, "
-        "hybrid is BM25 with the static embedder. `continuity` chooses among four times as many candidates as fit. "
-        "Neighbors are read by rank: each chunk is followed by those around it until the budget is used up. Segments "
-        'are those of dsRAG by its documentation, with the values of its preset "balanced" and ranks in place of a '
-        "reranker's scores: of the runs of up to 15 chunks the one of highest value first, where a chunk has "
-        "exp(-rank / 30) - 0.18. This measures the context, not answers.",
+        f"What is in the context of a question about one document, mean over token budgets of {budgets}. Chunks of "
+        f"{size} tokens without overlap; MiniLM is all-MiniLM-L6-v2. `continuity` chooses among four times as many "
+        "candidates as fit. Neighbors: each chunk by rank, followed by those around it, until the budget is used up. "
+        'Segments: those of dsRAG by its documentation, with its preset "balanced" and ranks in place of a reranker\'s '
+        "scores. This measures the context, not answers.",
         tables=[
             Table(
-                "Share of the characters of the gold evidence; the last column is the difference of continuity 0.3 to "
-                "rank, with the 95 % interval of a bootstrap over documents:",
+                "Share of the characters of the gold evidence, and the difference of continuity 0.3 to rank with the "
+                "95 % interval of a bootstrap over documents:",
                 ["set and search", "questions", *settings, "0.3 − rank"],
                 share_rows,
             ),
@@ -95,14 +94,14 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = ","
                 whole_rows,
             ),
             Table(
-                "Difference of continuity 0.3 to rank in the share of the evidence, at each token budget; more than "
-                "half of the documents of qmsum have fewer than 16,384 tokens:",
+                "Difference of continuity 0.3 to rank in the share of the evidence, at each token budget (more than "
+                "half of the meetings have fewer than 16,384 tokens):",
                 ["set and search", *(f"{budget:,}" for budget in BUDGETS)],
                 budget_rows,
             ),
             Table(
-                f"A retriever that returns {FEW} chunks, with `neighbors=`: share of the characters of the evidence, "
-                "share of questions whose evidence is in the context whole / not at all, and mean tokens:",
+                f"A retriever that returns {FEW} chunks, with `neighbors=`: share of the evidence, questions whole / "
+                "not at all, mean tokens:",
                 ["set and search", *(f"neighbors={number}" for number in AROUND)],
                 few_rows,
             ),
@@ -277,7 +276,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with a folder for each set")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="maximum number of questions per set")
     parser.add_argument("--size", type=int, default=128, help="tokens of a chunk")
-    parser.add_argument("--ways", default=",".join(WAYS), help="how to search, separated by commas")
+    parser.add_argument("--ways", default=SHOWN, help=f"how to search, separated by commas: {', '.join(WAYS)}")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -33,7 +32,6 @@ class Pairs:
 
     inverted: int = 0
     total: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
     chunks: int = 0
     missing: int = 0
 
@@ -42,9 +40,6 @@ class Pairs:
         self.inverted += sum(first > second for first, second in combinations(answer.ordinals, 2))
         self.total += len(answer.ordinals) * (len(answer.ordinals) - 1) // 2
         for report in answer.sources:
-            # For the order of a store, without the number of overlapping neighbors.
-            read_from = f" ({report.field.partition(', ')[0]})" if report.field else ""
-            self.kinds[f"{report.kind.value} {report.kind.name.lower()}{read_from}"] += 1
             self.chunks += report.chunks
             self.missing += report.missing
 
@@ -53,18 +48,14 @@ class Pairs:
         self.inverted += other.inverted
         self.total += other.total
 
-    @property
-    def share(self) -> str:
-        """The percentage of inverted pairs; a plain 0 only if there are none."""
-        if not self.total:
-            return "-"
-        return f"{100 * self.inverted / self.total:.1f} %" if self.inverted else "0"
 
-    @property
-    def known_by(self) -> str:
-        """The kinds of position, most frequent first, and the share of chunks without one."""
-        kinds = "; ".join(kind for kind, _ in self.kinds.most_common())
-        return kinds + (f", {100 * self.missing / self.chunks:.0f} % of the chunks without" if self.missing else "")
+def _range(sets: Sequence[Pairs]) -> str:
+    """The smallest and the largest percentage of inverted pairs; a plain 0 only if there are none."""
+    shares = [100 * one.inverted / one.total for one in sets if one.total]
+    if not shares:
+        return "-"
+    low, high = (f"{share:.1f}" if share else "0" for share in (min(shares), max(shares)))
+    return f"{low} to {high} %" if high != "0" else "0"
 
 
 def run(data: Path, questions: int = QUESTIONS) -> Result:
@@ -73,22 +64,22 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     frameworks: list[Framework] = [LangChain(embedder), LlamaIndex(embedder)]
     result = Result(
         "Inverted pairs",
-        f"Pairs of chunks of one document in the wrong order, for up to {questions} questions per set and up to {K} "
-        "chunks per question: in rank order; in source order, with the positions that the splitter and the store "
-        "leave, and the kind of these positions; in source order, stamped at ingestion; in source order, located in "
-        "the text afterwards by updating only the metadata; and in source order over Qdrant, which keeps no order, "
-        "without offsets and with `read_source=`. Chunks with equal text are interchangeable.",
+        f"Pairs of chunks of one document in the wrong order (minimum to maximum over the sets {', '.join(SETS)}), for "
+        f"up to {questions} questions per set and {K} chunks per question: in rank order; in source order with the "
+        "positions that the splitter and the store leave; stamped at ingestion; located in the text afterwards with "
+        "`write_positions`; and over Qdrant with `read_source=`.",
     )
     sets = {name: read_set(data / name, questions) for name in SETS if (data / name).is_dir()}
     with warnings.catch_warnings():
         # One column shows the result without any position.
         warnings.simplefilter("ignore", PositionWarning)
-        for framework in frameworks:
-            _add(result, framework, sets)
+        rows = [row for framework in frameworks for row in _add(result, framework, sets)]
+    head = ["splitter", "pairs", "rank order", "as split", "stamped", "located", BY_TEXT]
+    result.tables.append(Table("Inverted pairs:", head, rows))
     return result
 
 
-def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> None:
+def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> Iterable[list[str]]:
     rows: list[list[str]] = []
     unplaced = retrieved = 0
     asked = {
@@ -97,35 +88,31 @@ def _add(result: Result, framework: Framework, sets: Mapping[str, DataSet]) -> N
         for condition in (*((AS_SPLIT, BY_TEXT) if splitters == DEFAULT else ()), STAMPED, LOCATED)
     }
     for splitter in framework.splitters:
-        for name, (texts, questions) in sets.items():
+        of_sets: list[dict[str, Pairs]] = []
+        for texts, questions in sets.values():
             pairs = _count(framework, splitter, texts, questions)
+            of_sets.append(pairs)
             kind = DEFAULT if splitter == DEFAULT else OTHERS
             for condition in (AS_SPLIT, STAMPED, LOCATED, BY_TEXT):
                 if (kind, condition) in asked:
                     asked[kind, condition].include(pairs[condition])
-            shares = [pairs[condition].share for condition in (RANK, AS_SPLIT, STAMPED, LOCATED, BY_TEXT)]
-            rows.append([splitter, name, f"{pairs[RANK].total:,}", *shares, pairs[AS_SPLIT].known_by])
             unplaced += pairs[BY_TEXT].missing
             retrieved += pairs[BY_TEXT].chunks
-    result.tables.append(
-        Table(
-            f"{framework.name}:",
-            ["splitter", "set", "pairs", "rank order", "as split", "stamped", "located", BY_TEXT, "kind as split"],
-            rows,
-        )
-    )
+        shares = [
+            _range([one[condition] for one in of_sets]) for condition in (RANK, AS_SPLIT, STAMPED, LOCATED, BY_TEXT)
+        ]
+        rows.append([f"{framework.name}, {splitter}", f"{sum(one[RANK].total for one in of_sets):,}", *shares])
     for (splitters, condition), sum_of in asked.items():
         if not sum_of.total:
             continue
         what = f"inverted pairs through {framework.name}, {splitters}, {condition}"
         result.figures.append(Figure(what, "0", f"{sum_of.inverted} of {sum_of.total:,}", not sum_of.inverted))
-    note = f"{framework.name}: {framework.note}"
     if unplaced:
-        note += (
-            f" Over Qdrant, {unplaced:,} of {retrieved:,} retrieved chunks have no position, because their text occurs "
+        result.notes.append(
+            f"Over Qdrant, {unplaced:,} of {retrieved:,} retrieved chunks have no position, because their text occurs "
             "several times in the document; they come last, with a warning."
         )
-    result.notes.append(note)
+    return rows
 
 
 def _count(

@@ -23,11 +23,6 @@ class LangChain:
     """`RecursiveCharacterTextSplitter`, and `InMemoryVectorStore` or `QdrantVectorStore`."""
 
     name = "LangChain"
-    note = (
-        "the default splitter leaves no positions, so the order is that of the store, with a `PositionWarning`. With a "
-        "length function that counts tokens, LangChain starts to search for a chunk at the wrong offset: `start_index` "
-        "is -1 if the text is not found, or the offset of a later copy. Chunks are located with `write_positions`."
-    )
 
     def __init__(self, embedder: LocalEmbedder) -> None:
         self._embeddings = LocalEmbeddings(embedder)

@@ -21,7 +21,6 @@ class LlamaIndex:
     """`SentenceSplitter` and `VectorStoreIndex`."""
 
     name = "LlamaIndex"
-    note = "the splitter counts with the tokenizer of the local embedder; its other options are the defaults."
 
     def __init__(self, embedder: LocalEmbedder) -> None:
         def tokens(text: str) -> list[int]:

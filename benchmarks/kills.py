@@ -37,7 +37,7 @@ def run(kills: int = KILLS, seed: int = 0) -> Result:
     result = Result(
         "Kills and failures",
         f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 120 questions about the Python language reference (20 "
-        "distinct ones, repeated with number suffixes), 8 concurrent calls to a model that logs every call and takes "
+        "distinct ones, repeated with number suffixes), 8 concurrent calls to a model that takes "
         f"{1000 * SECONDS:g} ms per call. The run was killed with SIGKILL at random moments and restarted each time.",
     )
     with TemporaryDirectory() as folder:
@@ -99,8 +99,8 @@ def _add_kills(result: Result, folder: Path, kills: int, seed: int) -> None:
     ]
     twice = len(calls) - len(set(calls))
     result.notes.append(
-        f"{working} of {done} kills interrupted a run that had made calls since its start, and was not still loading. "
-        f"{twice:,} calls were made twice, because they were in progress when the process was killed."
+        f"{working} of {done} kills interrupted a run that had made calls since its start. {twice:,} calls in progress "
+        "at a kill were made twice."
     )
 
 

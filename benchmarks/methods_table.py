@@ -68,11 +68,10 @@ def run(questions: int = len(QUESTIONS)) -> Result:
     return Result(
         "Methods",
         f"{len(asked)} questions about the Python language reference (`pydoc_data.topics`, one source per topic), "
-        f"answered by every method with one retrieval per question, by {LOCAL_NAME}, on the machine below. Chunks of "
-        f"{CHUNK} tokens, replies of at most {REPLY}, and "
-        f"{', '.join(f'`{name}={value!r}`' for name, value in OPTIONS.items())}; other options are the defaults. The "
-        "server's prompt cache is off, so methods do not share cached prompts. Token counts are those that the server "
-        "reports. Seconds exclude the retrieval, which the methods share.",
+        f"answered by every method with one retrieval per question, by {LOCAL_NAME}. Chunks of {CHUNK} tokens, replies "
+        f"of at most {REPLY}, and {', '.join(f'`{name}={value!r}`' for name, value in OPTIONS.items())}. The server "
+        "processes one call at a time, with its prompt cache off. Seconds exclude the retrieval, which the methods "
+        "share.",
         tables=[Table("Means over the questions:", HEAD, [[name, *_means(given)] for name, given in answers.items()])],
         notes=_notes(answers),
     )
@@ -114,11 +113,6 @@ def _notes(answers: Mapping[str, Sequence[Answer]]) -> list[str]:
     whole = [answer.route == "long_context" for answer in answers["self_route"]]
     return [
         f"`self_route` read whole sources for {sum(whole)} of {len(whole)} questions.",
-        (
-            "This server processes one call at a time, so `map_reduce`, `map_rerank`, `step_down` and `reciprocal` "
-            "gain nothing from concurrent calls: their seconds are the sum over their calls."
-        ),
-        "`step_down` and `reciprocal` ask at most `variants` more questions; this model rarely generates as many.",
         "A model this small shows cost, not answer quality.",
     ]
 

@@ -27,7 +27,7 @@ from benchmarks.data_sets import rows_of
 from benchmarks.machine import machine
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag import Chunk, ContextOptions, DocumentIndex, LocalEmbedder, build_context
-from oprag.compare.stats import Difference, Summary, paired_difference, summarise
+from oprag.compare.stats import Difference, paired_difference
 from oprag.options import Order
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "order_likelihood.md"
@@ -75,27 +75,26 @@ def _orders(ks: Sequence[int], seeds: Sequence[int]) -> list[Setting]:
 
 
 _MEETINGS = (
-    "Questions about meetings (QMSum, validation and test, whose meetings are in the set): what was said about "
-    "something. The gold answer is a summary of a few sentences, whose evidence is in many places."
+    "Questions about meetings (QMSum, validation and test), whose gold answers are summaries of a few sentences."
 )
 _SHORT = "Questions about stories (FairytaleQA) and contracts (CUAD) with short gold answers."
 PARTS = {
     "summaries": Part(
         "Summaries of meetings",
-        f"{_MEETINGS} The random order is one permutation.",
+        _MEETINGS,
         {"meetings": "qmsum"},
         _orders((16, 32, 64), (1,)),
     ),
     "short": Part(
         "Short answers about stories and contracts",
-        f"{_SHORT} The random order is the mean of two permutations.",
+        _SHORT,
         {"stories": "fairytaleqa_books", "contracts": "cuad_leval"},
         _orders((4, 8, 16, 32), (1, 2)),
         100,
     ),
     "continuity": Part(
         "Continuity",
-        f"{_MEETINGS} {_SHORT} The chunks are in source order; `continuity` chooses them among four times as many.",
+        f"{_MEETINGS} {_SHORT} In source order; `continuity` chooses among four times as many chunks.",
         {"meetings": "qmsum", "stories": "fairytaleqa_books", "contracts": "cuad_leval"},
         [Setting(k, continuity=one) for k in (8, 16, 32) for one in (0.0, 0.3, 0.5)],
         600,
@@ -161,13 +160,13 @@ def _texts(name: str, data: Path) -> Iterator[dict[str, Any]]:
                         "question": row["id"],
                         "setting": asdict(setting),
                         "answers": [one for one in row["answers"] if one.strip()],
-                        **_prompt(row, hits, setting),
+                        "prompt": _prompt(row, hits, setting),
                     }
 
 
-def _prompt(row: Mapping[str, Any], hits: Sequence[Chunk], setting: Setting) -> dict[str, Any]:
+def _prompt(row: Mapping[str, Any], hits: Sequence[Chunk], setting: Setting) -> str:
     if setting.k is None:
-        return {"prompt": f"Question: {row['question']}\nAnswer:", "coverage": None}
+        return f"Question: {row['question']}\nAnswer:"
     options = ContextOptions(
         k=setting.k,
         max_candidates=(CANDIDATES if setting.continuity else 1) * setting.k,
@@ -175,82 +174,55 @@ def _prompt(row: Mapping[str, Any], hits: Sequence[Chunk], setting: Setting) -> 
         seed=setting.seed,
         continuity=setting.continuity,
     )
-    context = build_context(hits, options)
-    spans = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in context.kept]
-    gold = [(one["start"], one["end"]) for one in row["evidence"]]
-    inside = sum(max(0, min(end, last) - max(start, first)) for start, end in spans for first, last in gold)
-    return {
-        # A text to continue, since base models do not follow instructions.
-        "prompt": f"{context.text}\n\nQuestion: {row['question']}\nAnswer:",
-        "coverage": inside / sum(last - first for first, last in gold) if gold else None,
-    }
-
-
-def _shown(one: Summary) -> str:
-    return "–" if one.mean is None else f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    # A text to continue, since base models do not follow instructions.
+    return f"{build_context(hits, options).text}\n\nQuestion: {row['question']}\nAnswer:"
 
 
 def _asked(part: Part) -> str:
-    if part.sample is None:
-        return "All questions of the set are asked."
-    return f"Of each set at most {part.sample} questions are asked (seed {SEED})."
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """The likelihood and evidence coverage of each question in a setting, NaN if there is none."""
-
-    likelihood: NDArray[np.float64]
-    coverage: NDArray[np.float64]
+    return "" if part.sample is None else f" Of each set at most {part.sample} questions are asked (seed {SEED})."
 
 
 def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reader: str, suffix: str = "") -> Result:
-    lines: list[tuple[list[str], Difference | None]] = []
     sizes: list[str] = []
+    closed: list[str] = []
+    bases: dict[tuple[str, int], str] = {}
+    differences: dict[tuple[str, int, str], Difference] = {}
     for name in part.sets:
         documents, found = _by_setting([pair for pair in scored if pair[0]["set"] == name])
         sizes.append(f"{len(documents)} questions in {len(set(documents))} documents of {name}")
         for setting, one in found.items():
             base = found.get(Setting(setting.k))
-            difference = None
-            if base is not None and setting != Setting(setting.k):
-                difference = paired_difference(one.likelihood, base.likelihood, documents)
-            cells = [
-                name,
-                "–" if setting.k is None else str(setting.k),
-                setting.varied,
-                _shown(summarise(one.likelihood, documents)),
-                "–" if setting.k is None else f"{np.nanmean(one.coverage):.3f}",
-            ]
-            lines.append((cells, difference))
-    corrected = iter(_holm([one.p_value or 0.0 for _, one in lines if one is not None]))
+            if setting.k is None:
+                closed.append(f"{name} {np.mean(one):.3f}")
+            elif setting == Setting(setting.k):
+                bases[name, setting.k] = f"{np.mean(one):.3f}"
+            elif base is not None:
+                differences[name, setting.k, setting.varied] = paired_difference(one, base, documents)
+    corrected = _holm([one.p_value or 0.0 for one in differences.values()])
+    cells = {
+        key: f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}], p = {p_value(value)}".replace("= <", "<")
+        for (key, one), value in zip(differences.items(), corrected, strict=True)
+    }
+    varied = list(dict.fromkeys(setting for _, _, setting in differences))
+    without = f" Without a context: {', '.join(closed)}." if closed else ""
     return Result(
         part.title + suffix,
-        f"{part.about} {_asked(part)} Chunks of {SIZE} tokens, found with the packaged static embedder. The reader is "
-        f"{reader}.",
+        f"{part.about}{_asked(part)} {'; '.join(sizes)}. Reader: {reader}.{without}",
         tables=[
             Table(
-                f"Log-probability per token of the gold answer, in nats ({'; '.join(sizes)}), with the 95 % interval "
-                "of a bootstrap over documents; share of the characters of the evidence in the context; difference to "
-                "source order without continuity; p by Holm's correction for all comparisons of the table:",
-                ["set", "k", "setting", "likelihood", "evidence", "difference", "p"],
-                [
-                    [*cells, *(("–", "–") if one is None else (_change(one), p_value(next(corrected))))]
-                    for cells, one in lines
-                ],
+                "Log-probability of the gold answer in source order, and differences to it, in nats per token, with "
+                "the 95 % interval of a bootstrap over documents and p by Holm's correction:",
+                ["set", "k", "source", *varied],
+                [[name, str(k), base, *(cells[name, k, one] for one in varied)] for (name, k), base in bases.items()],
             )
         ],
     )
 
 
-def _change(one: Difference) -> str:
-    return f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
-
-
 def _by_setting(
     scored: Sequence[tuple[Mapping[str, Any], float]],
-) -> tuple[NDArray[np.int64], dict[Setting, _Scores]]:
-    """The document of each question, and the scores of each setting; those of several seeds are averaged."""
+) -> tuple[NDArray[np.int64], dict[Setting, NDArray[np.float64]]]:
+    """The document of each question, and the likelihoods in each setting; those of several seeds are averaged."""
     questions = {row["question"]: row["document"] for row, _ in scored}
     places = {question: place for place, question in enumerate(questions)}
     names = list(dict.fromkeys(questions.values()))
@@ -262,10 +234,10 @@ def _by_setting(
         seed = seeds.setdefault(setting, {}).setdefault(given.seed, len(seeds[setting]))
         values = cells.setdefault(setting, [])
         if seed == len(values):
-            values.append(np.full((2, len(places)), np.nan))
-        values[seed][:, places[row["question"]]] = likelihood, np.nan if row["coverage"] is None else row["coverage"]
+            values.append(np.full(len(places), np.nan))
+        values[seed][places[row["question"]]] = likelihood
     documents = np.array([names.index(document) for document in questions.values()])
-    return documents, {setting: _Scores(*np.mean(values, axis=0)) for setting, values in cells.items()}
+    return documents, {setting: np.mean(values, axis=0) for setting, values in cells.items()}
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:

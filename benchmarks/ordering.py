@@ -30,7 +30,6 @@ class Framework(Protocol):
     """A framework with its splitters and its store."""
 
     name: str
-    note: str
 
     @property
     def splitters(self) -> Sequence[str]:

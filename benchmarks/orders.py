@@ -37,11 +37,10 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     counts = ", ".join(f"{name} {len(one.questions):,}" for name, one in sets.items())
     result = Result(
         "Orders without a model",
-        f"Questions with evidence: {counts}. Chunks of 128 tokens of the static embedder, without overlap; the k "
-        f"best chunks in every order, random with the seeds {SEEDS}. Evidence coverage is the share of the characters "
-        "of the gold evidence in the context; inverted pairs are the share of the pairs of chunks that are not in "
-        "document order (0 in source order, 1 if reversed, 0.5 by chance). Means over questions, with 95% bootstrap "
-        "intervals that resample questions, or documents if a set has ten or more.",
+        f"Questions with evidence: {counts}. The k best chunks of 128 tokens in every order (random with three seeds). "
+        "Evidence coverage is the share of the characters of the gold evidence in the context; inverted pairs are the "
+        "share of the pairs of chunks that are not in document order (0 in source order, 0.5 by chance). Means over "
+        "questions.",
     )
     for title, metric, order in (
         ("Evidence coverage, in every order", "evidence_coverage", "source"),
@@ -60,6 +59,7 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         ),
         Figure("evidence coverage equal in all orders", "equal", *_equal(rows)),
     ]
+    result.notes = [f"{'; '.join(f'{one.what}: {one.measured}' for one in result.figures)}."]
     return result
 
 
@@ -74,7 +74,7 @@ def _lines(rows: Iterable[SettingSummary], metric: str) -> Iterable[list[str]]:
     for row in rows:
         name = f"{row.values['data']}, {row.values['search']}"
         score = row.scores[metric]
-        lines.setdefault(name, [name]).append(f"{score.mean:.3f} [{score.low:.3f}, {score.high:.3f}]")
+        lines.setdefault(name, [name]).append(f"{score.mean:.3f}")
     return lines.values()
 
 

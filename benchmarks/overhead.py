@@ -59,14 +59,13 @@ def run(rounds: int = ROUNDS) -> Result:
             rows.append([f"{group}: {name}", *cells])
     return Result(
         "Overhead of answering",
-        f"`stuff` (one call) and `refine` ({COUNT} calls) over {COUNT} passages of about 128 tokens, none adjacent, "
-        "from an in-memory retriever, with a chat model that replies at once and reports no token usage, so tokens are "
-        "estimated. oprag orders, stitches and renders the passages, and records every call. Each ratio is the time of "
-        "oprag divided by that of the other, median over the turns.",
+        f"`stuff` (one call) and `refine` ({COUNT} calls) over {COUNT} passages of about 128 tokens from an in-memory "
+        "retriever, with a chat model that replies at once. Ratio: the time of oprag divided by that of the row, "
+        "median over the turns.",
         figures=figures,
         tables=[
             Table(
-                "Milliseconds per question, median (best), and the ratio of oprag's time to it:",
+                "Milliseconds per question:",
                 ["", *(head for mode in ("sync", "async") for head in (mode, f"ratio, {mode}"))],
                 rows,
             )

@@ -14,7 +14,7 @@ __all__ = ["Figure", "Result", "Table", "main", "markdown", "p_value", "report_m
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured figure, and the limit that a change must not exceed.
+    """A measured figure, and the limit that a change must not exceed. Pages show it where there is no table.
 
     Attributes:
         what: The measured quantity.
@@ -67,7 +67,7 @@ def p_value(value: float | None) -> str:
 def markdown(result: Result) -> str:
     """Return the result as a section of a page."""
     parts = [f"## {result.title}", result.about]
-    if result.figures:
+    if result.figures and not result.tables:
         parts.append(_table(["figure", "measured"], [[figure.what, figure.measured] for figure in result.figures]))
     for table in result.tables:
         parts += [table.caption, _table(table.head, table.rows)]
@@ -96,7 +96,7 @@ def main(run: Callable[..., Result], add_arguments: Callable[[argparse.ArgumentP
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    line = "|".join([" --- ", *(" ---: " for _ in head[1:])])
+    line = "|".join(["---", *("---:" for _ in head[1:])])
     return "\n".join([_row(head), f"|{line}|", *(_row(row) for row in rows)])
 
 

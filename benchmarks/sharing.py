@@ -34,12 +34,19 @@ def run() -> Result:
     result = Result(
         "Sharing",
         f"{len(METHODS)} methods, the stores {', '.join(STORES)}, 25 pairs of thresholds, 20 questions about the "
-        "Python language reference, k = 16, a model that replies at once and logs every call. Cell by cell: every cell "
-        "is answered separately, without reusing replies of other cells.",
+        "Python language reference, k = 16. Cell by cell: no reply of another cell is reused.",
         tables=[
             Table(
                 "Model calls:",
-                ["similarity thresholds", "planned", "made", "for distinct contexts", "cell by cell", "share"],
+                [
+                    "similarity thresholds",
+                    "planned",
+                    "made",
+                    "for distinct contexts",
+                    "cell by cell",
+                    "share",
+                    "same answers",
+                ],
                 [],
             )
         ],
@@ -63,7 +70,8 @@ def _add(result: Result, similarities: tuple[float, ...]) -> None:
     shown = f"{similarities[0]:g} to {similarities[-1]:g}"
     (table,) = result.tables
     row = [planned, len(made), distinct, by_itself]
-    table.rows.append([shown, *(f"{number:,}" for number in row), f"{len(made) / by_itself:.1%}"])  # type: ignore[attr-defined]
+    same = f"{sum(shared[place] == alone[place] for place in alone):,} of {len(alone):,}"
+    table.rows.append([shown, *(f"{number:,}" for number in row), f"{len(made) / by_itself:.1%}", same])  # type: ignore[attr-defined]
     result.figures += [
         Figure(
             f"{shown}: answered, with no call made twice",
@@ -86,7 +94,7 @@ def _add(result: Result, similarities: tuple[float, ...]) -> None:
         Figure(
             f"{shown}: answers identical to cell by cell",
             "all",
-            f"{sum(shared[place] == alone[place] for place in alone):,} of {len(alone):,}",
+            same,
             shared == alone,
         ),
     ]

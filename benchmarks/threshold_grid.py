@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.data_sets import Question, read_set
 from benchmarks.minilm import minilm
-from benchmarks.result import Figure, Result, Table, main
+from benchmarks.result import Figure, Result, main
 from oprag import Context, DocumentIndex, LocalEmbedder
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever
 
@@ -73,11 +73,10 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
     asked = asked[:: max(1, len(asked) // questions)][:questions]
     result = Result(
         "Threshold grid",
-        f"{len(asked)} questions about {len(texts)} quarterly reports (SEC 10-Q), chunks of 1,000 tokens with an "
-        f"overlap of 100, split recursively; the {K} nearest chunks of all reports for each question; similarity and "
-        "redundancy thresholds of none and 0.5 to 0.9, as in Şakar and Emekci (doi 10.1017/nlp.2024.53). Retrieval "
-        "runs once per question; every cell applies its thresholds with `Context.with_thresholds`. A source-document "
-        "hit is a question with at least one kept chunk of a document that its answer was taken from.",
+        f"{len(asked)} questions about {len(texts)} quarterly reports (SEC 10-Q), the {K} nearest chunks of 1,000 "
+        "tokens for each question, with the pairs of thresholds of Şakar and Emekci (doi 10.1017/nlp.2024.53), applied "
+        "with `Context.with_thresholds`. A hit is a question with at least one kept chunk of a document that its "
+        "answer was taken from. Each question is embedded and retrieved once, for all cells.",
     )
     for name, embed in (("static", local.embed_documents), ("MiniLM", _minilm)):
         counted = Counted(name, embed)
@@ -92,25 +91,11 @@ def run(data: Path, questions: int = QUESTIONS, pictures: Path = PICTURES) -> Re
                 (counted.questions, counted.documents, retrievals) == (len(asked), 0, len(asked)),
             )
         )
-        for what, figure in FIGURES.items():
-            result.tables.append(
-                Table(
-                    f"{name}, {what} (rows: similarity threshold, columns: redundancy threshold):",
-                    ["similarity", *map(_shown, THRESHOLDS)],
-                    [[_shown(row), *(figure(grid[row, column]) for column in THRESHOLDS)] for row in THRESHOLDS],
-                )
-            )
         draw(grid, name, pictures / f"threshold_grid_{name.lower()}.svg")
         result.notes.append(
             f"![{name}: kept chunks, tokens, empty contexts and hits](threshold_grid_{name.lower()}.svg)"
         )
     return result
-
-
-FIGURES: dict[str, Any] = {
-    "tokens, mean": lambda cell: f"{mean(cell.tokens):,.0f}",
-    "source-document hits": lambda cell: f"{mean(cell.hits):.0%}",
-}
 
 
 def _grid(index: DocumentIndex, asked: Iterable[Question]) -> tuple[Grid, int]:

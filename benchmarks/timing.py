@@ -34,7 +34,7 @@ class Timing:
         return Timing(tuple(seconds / by for seconds in self.seconds))
 
     def __str__(self) -> str:
-        return f"{ms(self.median)} ({ms(self.best)})"
+        return ms(self.median)
 
 
 def interleave(

@@ -82,12 +82,14 @@ def layouts_table() -> str:
 
 
 def axes_table() -> str:
-    """The axes of an experiment as a Markdown table."""
+    """The axes of an experiment as a Markdown table, and the names of those that are options elsewhere."""
     rows = ["| axis | default | what it is |", "|---|---|---|"]
     for axis in axes().values():
-        default = "" if axis.default is None and axis.part == "parts" else f"`{_in_toml(axis.default)}`"
-        rows.append(f"| `{axis.name}` | {default} | {axis.help} |")
-    return "\n".join(rows) + "\n"
+        if axis.part == "parts":
+            default = "" if axis.default is None else f"`{json.dumps(axis.default)}`"
+            rows.append(f"| `{axis.name}` | {default} | {axis.help} |")
+    options = ", ".join(f"`{axis.name}`" for axis in axes().values() if axis.part != "parts")
+    return "\n".join([*rows, "", f"The others are [options](options.md) with the same defaults: {options}."]) + "\n"
 
 
 def metrics_table() -> str:
@@ -118,13 +120,6 @@ _PYTHON = re.compile(r"^Programming Language :: Python :: (\S+)$", re.MULTILINE)
 def introduction() -> str:
     """The introduction of the README."""
     return README.read_text(encoding="utf-8").partition("\n\n")[2].partition("\n## ")[0] + "\n"
-
-
-def _in_toml(value: Any) -> str:
-    """A value as a grid has it; TOML has no word for None."""
-    if value is None:
-        return '"none"'
-    return json.dumps(value, ensure_ascii=False)
 
 
 PARTS: dict[str, Callable[[], str]] = {

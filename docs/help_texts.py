@@ -7,7 +7,10 @@ from typing import Any
 
 import typer.main
 
+from oprag import ContextOptions
 from oprag.cli.app import app
+from oprag.methods import MethodOptions
+from oprag.options import descriptions
 
 __all__ = ["help_texts"]
 
@@ -15,13 +18,14 @@ __all__ = ["help_texts"]
 def help_texts() -> str:
     """Every command with its help, its arguments and its options, as the command line itself has them."""
     root: Any = typer.main.get_command(app)
-    lines = [_one_line(root.help), "", *_option_tables(root)]
+    places: dict[str, str] = {}
+    lines = [_one_line(root.help), "", *_option_tables(root, places)]
     for name, command in root.commands.items():
         lines += [f"## oprag {name}", "", "```text", _usage(name, command), "```", ""]
         for paragraph in command.help.split("\n\n"):
             lines += [_one_line(paragraph), ""]
         lines += [*_table("argument", [one for one in command.params if one.param_type_name == "argument"]), ""]
-        lines += _option_tables(command)
+        lines += _option_tables(command, places)
     return "\n".join(lines)
 
 
@@ -30,16 +34,28 @@ def _options(command: Any) -> list[Any]:
     return [one for one in command.params if one.param_type_name == "option" and "completion" not in one.name]
 
 
-def _option_tables(command: Any) -> Iterator[str]:
-    """A table for each panel of the help, in its sequence."""
-    panels: dict[str, list[Any]] = {"": []}
+def _option_tables(command: Any, places: dict[str, str]) -> Iterator[str]:
+    """A table for each panel of the help; of options that are described elsewhere, the names and the place."""
+    panels: dict[str, list[Any]] = {}
     for one in _options(command):
         panels.setdefault(one.rich_help_panel or "", []).append(one)
     for name, options in panels.items():
-        if options:
-            yield from (f"**{name}**", "") if name else ()
-            yield from _table("option", options)
-            yield ""
+        table = "\n".join(_table("option", options))
+        shared = all(map(_is_of_context_or_method, options))
+        if name and (place := "[options](options.md)" if shared else places.get(table)):
+            yield from (f"**{name}**, see {place}: {', '.join(f'`{_names(one)}`' for one in options)}", "")
+            continue
+        places[table] = f"[oprag {command.name}](#oprag-{command.name})"
+        yield from (f"**{name}**", "") if name else ()
+        yield from (table, "")
+
+
+def _is_of_context_or_method(option: Any) -> bool:
+    told = _TOLD.get(option.name)
+    return told is not None and option.help.startswith(told.partition(". Or")[0].removesuffix("."))
+
+
+_TOLD = descriptions(ContextOptions) | descriptions(MethodOptions)
 
 
 def _usage(name: str, command: Any) -> str:
@@ -59,9 +75,16 @@ def _table(kind: str, parameters: list[Any]) -> Iterator[str]:
     yield f"| {kind} | default | what it is |" if any(defaults) else f"| {kind} | what it is |"
     yield "|---|---|---|" if any(defaults) else "|---|---|"
     for one, default in zip(parameters, defaults, strict=True):
-        names = _argument(one) if kind == "argument" else ", ".join([*one.opts, *one.secondary_opts])
-        cells = [f"`{names}`", *([default] if any(defaults) else []), _in_cell(one.help)]
+        cells = [
+            f"`{_argument(one) if kind == 'argument' else _names(one)}`",
+            *([default] if any(defaults) else []),
+            _in_cell(one.help),
+        ]
         yield f"| {' | '.join(cells)} |"
+
+
+def _names(option: Any) -> str:
+    return ", ".join([*option.opts, *option.secondary_opts])
 
 
 def _default(parameter: Any) -> str:

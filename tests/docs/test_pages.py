@@ -210,7 +210,7 @@ def test_every_option_that_the_help_tells_is_on_the_page(command):
 
 def test_a_default_of_nought_is_told():
     page = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
-    assert "| `--seed` | `0` |" in page
+    assert "| `--continuity` | `0` |" in page
     assert "| `--json` |  |" in page
     assert "| `--cite, --no-cite` | `--no-cite` |" in page
 
