@@ -29,15 +29,15 @@ from oprag.index.document_index import SearchKind
 SETS = ("qmsum", "fairytaleqa_books", "chroma_spans", "cuad_leval")
 BUDGETS = (1_024, 2_048, 4_096, 8_192, 16_384)
 AVERAGED = 4  # budgets in the means; more than half of the meetings fit into the last one
-CONTINUITY = (0.2, 0.3, 0.5)
+CONTINUITY = (0.3, 0.5)
 QUESTIONS = 600
 WHOLE = 0.95  # share of the evidence from which it counts as whole
 DRAWS = 2_000  # of the bootstrap
 RANK, DEFAULT = "by rank", "continuity 0.3"
-NEIGHBORS = {"neighbors 1": 1, "neighbors 2": 2}
+NEIGHBORS = {"neighbors 1": 1}
 SEGMENTS = "segments"
 FEW = 8  # chunks that a retriever with a low limit returns
-AROUND = (0, 1, 2)
+AROUND = (0, 1)
 # The "balanced" values of dsRAG: the fall of a chunk's value with its rank, the penalty of each chunk in a segment, the
 # minimum value of a segment, and its maximum number of chunks.
 DECAY, PENALTY, MINIMUM, LONGEST = 30, 0.18, 0.5, 15

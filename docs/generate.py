@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
@@ -44,14 +45,27 @@ def options_table(kind: Any) -> str:
     return "\n".join(rows) + "\n"
 
 
-def fields_table(cls: type[BaseModel]) -> str:
-    """The options of a class as a Markdown table, but for shared ones that have the same default."""
+def fields_table(package: ModuleType) -> str:
+    """The options of the classes of a package as a Markdown table, but for shared ones that have the same default."""
+    shown: dict[str, list[str]] = {}
+    for name in package.__all__:
+        cls = getattr(package, name)
+        for row in _rows(cls) if hasattr(cls, "model_fields") else ():
+            shown.setdefault(row, []).append(name)
+    every = max(shown.values(), key=len)
+    rows = ["| option | default | what it does | of |", "|---|---|---|---|"]
+    first = sorted(shown.items(), key=lambda item: item[1] != every)
+    rows += [f"{row} {'' if names == every else ', '.join(names)} |" for row, names in first]
+    return "\n".join([*rows, "", f"Without a class in the last column: of {', '.join(every)}."]) + "\n"
+
+
+def _rows(cls: type[BaseModel]) -> Iterator[str]:
+    """The first cells of the rows of a class."""
     shared = (ContextOptions, MethodOptions) if issubclass(cls, ContextFields) else ()
     elsewhere = {field.name: field.default for kind in shared for field in fields(kind)}
     bases = [base for base in cls.__mro__ if not base.__module__.startswith("oprag")]
     described = [(name, field) for base in bases for name, field in getattr(base, "model_fields", {}).items()]
     of_framework = {name for name, field in described if field.description is not None}
-    rows = ["| option | default | what it does |", "|---|---|---|"]
     for name, field in cls.model_fields.items():
         # Most of the framework's own have no description.
         ours = field.description is not None and name not in of_framework
@@ -61,11 +75,9 @@ def fields_table(cls: type[BaseModel]) -> str:
                 default = ""
             elif field.is_required():
                 default = "required"
-            rows.append(f"| `{name}` | {default} | {field.description} |")
-    return "\n".join(rows) + "\n"
+            yield f"| `{name}` | {default} | {field.description} |"
 
 
-_NO_OPTIONS = "| option | default | what it does |\n|---|---|---|\n"
 _NOWHERE = object()
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
 
@@ -132,10 +144,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "introduction": introduction,
     "help texts": help_texts,
     **{
-        f"options of {package.__name__}.{name}": partial(fields_table, cls)
+        f"options of {package.__name__}": partial(fields_table, package)
         for package in (oprag.langchain, oprag.llama_index)
-        for name in package.__all__
-        if hasattr(cls := getattr(package, name), "model_fields") and fields_table(cls) != _NO_OPTIONS
     },
     **{f"example {path.stem}": partial(example_block, path) for path in sorted(EXAMPLES.glob("*.py"))},
 }

@@ -64,8 +64,8 @@ def check_sources(
     if options.reads_around and neighbors() is None:
         raise OptionError(
             f"{options.reads_around} requires read_neighbors; pass read_neighbors=..., a function that returns "
-            "the documents around one, or a DocumentIndex; by default they are read from the store that is searched, "
-            "where oprag can list its chunks with the filter of the search",
+            "the documents around one, or a DocumentIndex. Only a store whose chunks oprag can list with the filter of "
+            "the search needs none",
             options.neighbors,
         )
 

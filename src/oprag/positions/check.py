@@ -25,7 +25,7 @@ __all__ = ["Checked", "check_listings", "given_chunks", "order_by_text"]
 _ALL = 1_000_000_000  # more chunks than any store contains
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
-_IN_PARTS = "all chunks together tell the order of a source, but not the subset that a search returns"
+_IN_PARTS = "the order of a source can be told from all of its chunks, but not from the few that a search returns"
 # Minimum number and share of chunks inside others of a source that was split with two chunk sizes.
 _MIN_INSIDE = 3
 _INSIDE = 0.05

@@ -62,7 +62,9 @@ Certainty = Literal["known", "assumed", "unknown"]
 
 # Causes of doubt, as the text of the message.
 RESTARTED = "chunk_index was stamped in several calls, each starting at 0, so it does not tell the order of the source"
-UNLINKED_RUNS = "the chunks of a source are linked in several runs of unknown order, so the best-ranked run comes first"
+UNLINKED_RUNS = (
+    "the links of a source form several runs of unknown order, so the run with the best-ranked chunk comes first"
+)
 INSERTION_ORDER_ONLY = (
     "the chunks of a source are in the order in which they were added to the store, which is wrong if some were added "
     "later"

@@ -287,7 +287,7 @@ def test_a_subclass_of_a_store_may_search_in_its_own_way():
 
     chunks = windows("a.txt", 1)
     store = store_of(chunks, OwnStore)
-    assert "not the subset that a search returns" in only(check_positions(store)).problem
+    assert "not from the few that a search returns" in only(check_positions(store)).problem
     assert told(store, 5, map(str, range(8)))
 
 

@@ -116,7 +116,7 @@ CASES = {
     "nothing": Case(cut(), "unknown", MISSING, WRITE, kind=PositionKind.NONE),
     "nothing, read-only": Case(cut(), "unknown", MISSING, "stamp()", writable=False),
     "several chunks for each page": Case(PAGES, "unknown", SHARED_POSITION, WRITE, kind=PositionKind.PAGE),
-    "links": Case(chain(9), "unknown", "not the subset that a search returns", WRITE, kind=PositionKind.LINKS),
+    "links": Case(chain(9), "unknown", "not from the few that a search returns", WRITE, kind=PositionKind.LINKS),
     "links of two chunks": Case(chain(2), "known"),
     "runs of links": Case(chain(8, run=4), "unknown", "several runs", WRITE),
     "offsets of some, links to the others": Case(
@@ -125,7 +125,7 @@ CASES = {
             for rank, chunk in enumerate(chain(12))
         ],
         "unknown",
-        "not the subset that a search returns",
+        "not from the few that a search returns",
         WRITE,
     ),
     "offsets of each section": Case(
@@ -191,7 +191,7 @@ CASES = {
     "a name that only a function knows": Case(
         cut(),
         "unknown",
-        "not the subset that a search returns",
+        "not from the few that a search returns",
         TRUST,
         store="Store",
         options={"source_key": lambda chunk: f"the {chunk.metadata['source']}"},

@@ -140,7 +140,7 @@ def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
         Chunk("c", 2, source="book", id="c"),
         Chunk("a", 3, source="book", id="a"),
     ]
-    with pytest.warns(PositionWarning, match="linked in several runs") as caught:
+    with pytest.warns(PositionWarning, match="form several runs") as caught:
         assemble(chunks)
     assert caught[0].filename == __file__
     context = build_context(chunks, order="rank")
