@@ -61,7 +61,6 @@ def times(rounds: int = ROUNDS) -> Result:
     result = Result("Times", ABOUT.format(rounds=rounds))
     _add_searches(result, documents, rounds)
     _add_sizes(result, documents)
-    _add_states(result, documents, rounds)
     _add_calls(result, documents, rounds)
     return result
 
@@ -186,36 +185,6 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
         Table(
             f"Size of the state of {GATHERED:,} chunks from {-(-GATHERED // FOUND)} searches, relative to its text:",
             ["positions", "bytes of text", "JSON", "LangGraph's checkpoint"],
-            rows,
-        )
-    )
-
-
-def _add_states(result: Result, documents: Sequence[Document], rounds: int) -> None:
-    """Time reading the state, adding a search and writing the state, as in the first step after a resume."""
-    rows = []
-    for size in STATES:
-        # As from a checkpoint of another process: what this one saved need not be read.
-        state = json.loads(json.dumps(_gathered(documents[:size])))
-        chunks = _chunks([*documents[: K // 2], *documents[size : size + K // 2]])
-        seconds: list[list[float]] = [[], [], []]
-        gc.disable()
-        for _ in range(rounds + 1):
-            start = thread_time()
-            working = WorkingContext.from_dict(state)
-            read = thread_time()
-            working.add(chunks)
-            added = thread_time()
-            working.to_dict()
-            for values, value in zip(seconds, (read - start, added - read, thread_time() - added), strict=True):
-                values.append(value)
-        gc.enable()
-        rows.append([f"{size:,}", *(str(Timing(tuple(values[1:]))) for values in seconds)])
-    result.tables.append(
-        Table(
-            "From the checkpoint of another process to the next, in milliseconds; the search finds "
-            f"{K} chunks, half of them new:",
-            ["in the context before", "`from_dict`", "`add`", "`to_dict`"],
             rows,
         )
     )

@@ -71,7 +71,7 @@ def run(data: Path, questions: int = QUESTIONS, size: int = 128, ways: str = SHO
             share_rows.append([where, f"{len(found.documents):,}", *(f"{means[one]:.3f}" for one in settings), gain])
             whole_rows.append([where, *(_whole_and_missed(shares[one]) for one in settings)])
             pairs = zip(found.shares[DEFAULT].T, found.shares[RANK].T, strict=True)
-            budget_rows.append([where, *(_gain(one, other, found.documents) for one, other in pairs)])
+            budget_rows.append([where, *(f"{(one - other).mean():+.3f}" for one, other in pairs)])
             few_rows.append([where, *(_few(*found.few[:, place].T) for place in range(len(AROUND)))])
     budgets = ", ".join(f"{budget:,}" for budget in BUDGETS[:AVERAGED])
     return Result(

@@ -33,7 +33,8 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     """Search every set in every way."""
     local = LocalEmbedder()
     embedders: dict[str, Embedder] = {STATIC: local, MINILM: DualEncoder("all-MiniLM-L6-v2", _encode)}
-    rows: list[list[str]] = []
+    rows: dict[str, list[str]] = {way: [way] for way, _, _ in WAYS}
+    sizes: list[str] = []
     for name in SETS:
         if not (data / name).is_dir():
             continue
@@ -47,13 +48,14 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
         }
         for way, search, embedder in WAYS:
             shares = _shares(data_set, indexes[embedder], search)
-            rows.append([f"{name}, {way}", f"{len(shares):,}", *(f"{share:.3f}" for share in shares.mean(axis=0))])
+            rows[way].append(" / ".join(f"{share:.3f}" for share in shares.mean(axis=0)))
+        sizes.append(f"{name}, {len(shares):,} questions")
     return Result(
         "Evidence coverage",
         "Share of the characters of the gold evidence in the k chunks that `DocumentIndex.search` finds in the "
         f"document of the question, mean over up to {questions} questions per set. Chunks of 128 tokens; MiniLM is "
         "all-MiniLM-L6-v2.",
-        tables=[Table("Coverage:", ["set and search", "questions", *(f"k = {k}" for k in KS)], rows)],
+        tables=[Table(f"k = {', '.join(map(str, KS))}:", ["search", *sizes], list(rows.values()))],
     )
 
 

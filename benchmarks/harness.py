@@ -30,7 +30,7 @@ def run() -> Result:
     result = Result(
         "Harness",
         "A model that replies at once, 8 concurrent calls, 100 questions about the Python language reference (20 "
-        "distinct ones, repeated with number suffixes), all metrics that apply. The time of the whole run is divided "
+        "distinct), all metrics that apply. The time of the whole run is divided "
         "by the number of answers (one question in one cell); documents were split and embedded beforehand.",
     )
     rows = []

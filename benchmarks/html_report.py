@@ -68,7 +68,7 @@ def run() -> Result:
     """Run it, write its report, and open that in Chromium if it is installed."""
     result = Result(
         "The HTML report",
-        "100 questions about the Python language reference (20 distinct ones, repeated with number suffixes) in 100 "
+        "100 questions about the Python language reference (20 distinct) in 100 "
         "cells. Opening is the time in which a headless Chromium draws the page, minus that for an empty page.",
     )
     with TemporaryDirectory() as folder:

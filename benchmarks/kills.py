@@ -37,7 +37,7 @@ def run(kills: int = KILLS, seed: int = 0) -> Result:
     result = Result(
         "Kills and failures",
         f"{len(GRID['method'])} methods, 2 orders, k = 8 and 16, 120 questions about the Python language reference (20 "
-        "distinct ones, repeated with number suffixes), 8 concurrent calls to a model that takes "
+        "distinct), 8 concurrent calls to a model that takes "
         f"{1000 * SECONDS:g} ms per call. The run was killed with SIGKILL at random moments and restarted each time.",
     )
     with TemporaryDirectory() as folder:

@@ -13,13 +13,10 @@ __all__ = ["machine"]
 
 
 def machine(packages: Iterable[str]) -> str:
-    """Return the machine, the versions of these packages and the date as a sentence."""
-    versions = ", ".join(filter(None, map(_version, packages)))
-    return (
-        f"Measured {datetime.now(UTC):%Y-%m-%d} (load average {os.getloadavg()[0]:.1f}) on {_processor()}, "
-        f"{os.cpu_count()} cores, {_memory()}; {_system()}; {platform.python_implementation()} "
-        f"{platform.python_version()}; {versions}."
-    )
+    """Return the date, the machine and the versions of these packages as a sentence."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    about = [_processor(), f"{os.cpu_count()} cores", _memory(), _system(), python, *map(_version, packages)]
+    return f"Measured {datetime.now(UTC):%Y-%m-%d} on {', '.join(filter(None, about))}."
 
 
 def _processor() -> str:
@@ -37,7 +34,8 @@ def _memory() -> str:
 
 def _system() -> str:
     try:
-        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {platform.machine()}"
+        release = platform.freedesktop_os_release()
+        return f"{release['ID'].capitalize()} {release['VERSION_ID']}"
     except (OSError, KeyError):
         return platform.platform()
 

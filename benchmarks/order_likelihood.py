@@ -34,6 +34,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "order_likelihood.
 PACKAGES = ("oprag", "wordllama")
 SEED = 1
 SIZE = 128
+ALPHA = 0.05
 CANDIDATES = 4
 """Candidates for each kept chunk, where there is continuity."""
 
@@ -200,7 +201,8 @@ def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reade
                 differences[name, setting.k, setting.varied] = paired_difference(one, base, documents)
     corrected = _holm([one.p_value or 0.0 for one in differences.values()])
     cells = {
-        key: f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}], p = {p_value(value)}".replace("= <", "<")
+        key: f"{one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]"
+        + (f", p = {p_value(value)}".replace("= <", "<") if value < ALPHA else "")
         for (key, one), value in zip(differences.items(), corrected, strict=True)
     }
     varied = list(dict.fromkeys(setting for _, _, setting in differences))
@@ -211,7 +213,7 @@ def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reade
         tables=[
             Table(
                 "Log-probability of the gold answer in source order, and differences to it, in nats per token, with "
-                "the 95 % interval of a bootstrap over documents and p by Holm's correction:",
+                "the 95 % interval of a bootstrap over documents and p by Holm's correction if below 0.05:",
                 ["set", "k", "source", *varied],
                 [[name, str(k), base, *(cells[name, k, one] for one in varied)] for (name, k), base in bases.items()],
             )

@@ -38,19 +38,16 @@ def run(data: Path, questions: int = QUESTIONS) -> Result:
     result = Result(
         "Orders without a model",
         f"Questions with evidence: {counts}. The k best chunks of 128 tokens in every order (random with three seeds). "
-        "Evidence coverage is the share of the characters of the gold evidence in the context; inverted pairs are the "
-        "share of the pairs of chunks that are not in document order (0 in source order, 0.5 by chance). Means over "
-        "questions.",
+        "Inverted pairs are the share of the pairs of chunks that are not in document order (0 in source order, 0.5 by "
+        "chance). Means over questions.",
     )
-    for title, metric, order in (
-        ("Evidence coverage, in every order", "evidence_coverage", "source"),
-        ("Inverted pairs, in rank order", "inverted_pairs", "rank"),
-    ):
-        lines = _lines([row for row in rows if row.values["order"] == order], metric)
-        result.tables.append(Table(f"{title}:", ["set, search", *(f"k = {k}" for k in KS)], list(lines)))
+    lines = _lines([row for row in rows if row.values["order"] == "rank"])
+    result.tables.append(
+        Table("Inverted pairs, in rank order:", ["set, search", *(f"k = {k}" for k in KS)], list(lines))
+    )
     source = [row.scores["inverted_pairs"] for row in rows if row.values["order"] == "source"]
     result.figures += [
-        Figure("answers", f"{report.total:,}", f"{report.answered:,} in {report.seconds:.0f} s", report.complete),
+        Figure("Answers", f"{report.total:,}", f"{report.answered:,} in {report.seconds:.0f} s", report.complete),
         Figure(
             "inverted pairs in source order, maximum",
             "none",
@@ -68,12 +65,12 @@ def _with_evidence(data_set: DataSet) -> DataSet:
     return DataSet(name=data_set.name, documents=data_set.documents, questions=questions)
 
 
-def _lines(rows: Iterable[SettingSummary], metric: str) -> Iterable[list[str]]:
+def _lines(rows: Iterable[SettingSummary]) -> Iterable[list[str]]:
     """A line for each set and search."""
     lines: dict[str, list[str]] = {}
     for row in rows:
         name = f"{row.values['data']}, {row.values['search']}"
-        score = row.scores[metric]
+        score = row.scores["inverted_pairs"]
         lines.setdefault(name, [name]).append(f"{score.mean:.3f}")
     return lines.values()
 

@@ -42,7 +42,7 @@ def run() -> Result:
     return Result(
         "Sweep",
         f"`oprag sweep book.txt --questions asked.jsonl`, from the command to the written profile: a document of "
-        f"{WORDS:,} words, {ASKED} questions ({len(QUESTIONS)} distinct ones, repeated with number suffixes), evidence "
+        f"{WORDS:,} words, {ASKED} questions ({len(QUESTIONS)} distinct), evidence "
         "coverage as the score, the default eight budgets and three orders (random with three seeds).",
         figures=[
             Figure(

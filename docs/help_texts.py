@@ -35,19 +35,21 @@ def _options(command: Any) -> list[Any]:
 
 
 def _option_tables(command: Any, places: dict[str, str]) -> Iterator[str]:
-    """A table for each panel of the help; of options that are described elsewhere, the names and the place."""
-    panels: dict[str, list[Any]] = {}
+    """A table of the options, and the names of those that another page or an earlier command describes."""
+    own: list[Any] = []
+    elsewhere: dict[str, list[str]] = {}
     for one in _options(command):
-        panels.setdefault(one.rich_help_panel or "", []).append(one)
-    for name, options in panels.items():
-        table = "\n".join(_table("option", options))
-        shared = all(map(_is_of_context_or_method, options))
-        if name and (place := "[options](options.md)" if shared else places.get(table)):
-            yield from (f"**{name}**, see {place}: {', '.join(f'`{_names(one)}`' for one in options)}", "")
-            continue
-        places[table] = f"[oprag {command.name}](#oprag-{command.name})"
-        yield from (f"**{name}**", "") if name else ()
-        yield from (table, "")
+        row = f"{_names(one)} {_default(one)} {one.help}"
+        place = "[options](options.md)" if _is_of_context_or_method(one) else places.get(row)
+        if place is not None:
+            elsewhere.setdefault(place, []).append(f"`{_names(one)}`")
+        else:
+            places[row] = f"[oprag {command.name}](#oprag-{command.name})"
+            own.append(one)
+    if own:
+        yield from (*_table("option", own), "")
+    for place, names in elsewhere.items():
+        yield from (f"As in {place}: {', '.join(names)}", "")
 
 
 def _is_of_context_or_method(option: Any) -> bool:
@@ -89,8 +91,6 @@ def _names(option: Any) -> str:
 
 def _default(parameter: Any) -> str:
     """The value without the option; none for what is off or left out then."""
-    if parameter.secondary_opts:
-        return f"`{(parameter.opts if parameter.default else parameter.secondary_opts)[0]}`"
     return "" if parameter.default is None or parameter.default is False else f"`{parameter.default}`"
 
 

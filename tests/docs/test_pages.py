@@ -212,7 +212,6 @@ def test_a_default_of_nought_is_told():
     page = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
     assert "| `--continuity` | `0` |" in page
     assert "| `--json` |  |" in page
-    assert "| `--cite, --no-cite` | `--no-cite` |" in page
 
 
 @every_document
