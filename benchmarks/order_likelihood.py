@@ -212,8 +212,7 @@ def _result(part: Part, scored: Sequence[tuple[Mapping[str, Any], float]], reade
         f"{part.about}{_asked(part)} {'; '.join(sizes)}. Reader: {reader}.{without}",
         tables=[
             Table(
-                "Log-probability of the gold answer in source order, and differences to it, in nats per token, with "
-                "the 95 % interval of a bootstrap over documents and p by Holm's correction if below 0.05:",
+                "Nats per token:",
                 ["set", "k", "source", *varied],
                 [[name, str(k), base, *(cells[name, k, one] for one in varied)] for (name, k), base in bases.items()],
             )

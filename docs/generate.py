@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel
@@ -22,7 +22,6 @@ import oprag.llama_index
 from docs.example_code import EXAMPLES, example_block
 from docs.help_texts import help_texts
 from oprag import ContextOptions, approximate_tokens
-from oprag.adapters.fields import ContextFields
 from oprag.compare.grid import axes
 from oprag.compare.metrics import functions
 from oprag.compare.metrics.registry import METRICS
@@ -45,40 +44,35 @@ def options_table(kind: Any) -> str:
     return "\n".join(rows) + "\n"
 
 
-def fields_table(package: ModuleType) -> str:
-    """The options of the classes of a package as a Markdown table, but for shared ones that have the same default."""
-    shown: dict[str, list[str]] = {}
-    for name in package.__all__:
-        cls = getattr(package, name)
-        for row in _rows(cls) if hasattr(cls, "model_fields") else ():
-            shown.setdefault(row, []).append(name)
-    every = max(shown.values(), key=len)
-    rows = ["| option | default | what it does | of |", "|---|---|---|---|"]
-    first = sorted(shown.items(), key=lambda item: item[1] != every)
-    rows += [f"{row} {'' if names == every else ', '.join(names)} |" for row, names in first]
-    return "\n".join([*rows, "", f"Without a class in the last column: of {', '.join(every)}."]) + "\n"
+def class_options_table() -> str:
+    """The options that several classes of a framework have, besides those of contexts and methods."""
+    rows = ["| option | of | default | what it does |", "|---|---|---|---|"]
+    frameworks: dict[tuple[str, str, str], list[str]] = {}
+    for framework, package in (("LangChain", oprag.langchain), ("LlamaIndex", oprag.llama_index)):
+        classes = [getattr(package, name) for name in package.__all__]
+        found = Counter(cells for cls in classes if hasattr(cls, "model_fields") for cells in _own_options(cls))
+        for cells in (cells for cells, count in found.items() if count > 1):
+            frameworks.setdefault(cells, []).append(framework)
+    rows += [
+        f"| `{name}` | {'both' if len(of) > 1 else of[0]} | {default} | {description} |"
+        for (name, default, description), of in frameworks.items()
+    ]
+    return "\n".join(rows) + "\n"
 
 
-def _rows(cls: type[BaseModel]) -> Iterator[str]:
-    """The first cells of the rows of a class."""
-    shared = (ContextOptions, MethodOptions) if issubclass(cls, ContextFields) else ()
-    elsewhere = {field.name: field.default for kind in shared for field in fields(kind)}
+def _own_options(cls: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    """The name, default and description of each option of a class."""
+    shared = descriptions(ContextOptions) | descriptions(MethodOptions)
     bases = [base for base in cls.__mro__ if not base.__module__.startswith("oprag")]
     described = [(name, field) for base in bases for name, field in getattr(base, "model_fields", {}).items()]
     of_framework = {name for name, field in described if field.description is not None}
     for name, field in cls.model_fields.items():
         # Most of the framework's own have no description.
-        ours = field.description is not None and name not in of_framework
-        if ours and elsewhere.get(name, _NOWHERE) != field.default:
-            default = f"`{_SHOWN.get(name, repr(field.default))}`"
-            if field.default_factory is not None:
-                default = ""
-            elif field.is_required():
-                default = "required"
-            yield f"| `{name}` | {default} | {field.description} |"
+        if field.description is not None and name not in of_framework and name not in shared:
+            default = "" if field.default_factory is not None else f"`{field.default!r}`"
+            yield name, "required" if field.is_required() else default, field.description
 
 
-_NOWHERE = object()
 _SHOWN = {"count_tokens": approximate_tokens.__name__, "prompts": "Prompts()"}
 
 
@@ -143,10 +137,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "versions": versions_table,
     "introduction": introduction,
     "help texts": help_texts,
-    **{
-        f"options of {package.__name__}": partial(fields_table, package)
-        for package in (oprag.langchain, oprag.llama_index)
-    },
+    "class options": class_options_table,
     **{f"example {path.stem}": partial(example_block, path) for path in sorted(EXAMPLES.glob("*.py"))},
 }
 """What makes each part, by the name between whose marks it stands."""

@@ -64,7 +64,7 @@ def _printed():
         "3 book.txt None Span(start=0, end=26, page=None)\n(7,)\n()\n"
         "book.txt The captain is Ada Brand.  {'start': 0, 'end': 26, 'page': None}\n"
         "[3] book\nIt goes on.\n\n[2] (already shown)\nIt begins.\n\nIt goes on.",
-        "how_to/chains_and_engines.md": "Ada Brand.\n{}{}3 documents in order\n{}voyages\n".format(
+        "how_to/chains_and_engines.md": "Ada Brand.\n{}{}{}voyages\n".format(
             *text_blocks(DOCS / "how_to" / "chains_and_engines.md")[1:]
         ),
         "how_to/continuity.md": "1\n",
