@@ -18,9 +18,8 @@ COUNT = 128
 ROUNDS, IN_A_ROW = 20, 10
 # A counter that takes no time, because the time of a tokenizer is not part of the assembly.
 AMPLE = ContextOptions(token_budget=10**9, count_tokens=len)
-TIGHT = ContextOptions(token_budget=35_000, count_tokens=len)
 
-ARRANGE, BUILD, BUDGET, CUT = "`arrange`", "`build_context`", "with a budget", "with a tight budget"
+ARRANGE, BUILD, BUDGET = "`arrange`", "`build_context`", "with a budget"
 
 GROWTH = (128, 1_000, 10_000, 100_000)
 GROWING = ("stamped", "offsets", "one source per chunk")
@@ -42,13 +41,13 @@ def run() -> Result:
         f"are counted by `len`. For comparison: Python sorts {COUNT} offsets in {_sorted()} ms.",
         figures=[
             _slowest(f"ordering {COUNT} chunks", timings, [ARRANGE], 1),
-            _slowest(f"assembly of {COUNT} chunks", timings, [BUILD, BUDGET, CUT], 4),
+            _slowest(f"assembly of {COUNT} chunks", timings, [BUILD, BUDGET], 4),
             *(_close(kind, times) for kind, times in growth.items()),
         ],
         tables=[
             Table(
                 f"Milliseconds for {COUNT} chunks:",
-                ["chunks", ARRANGE, BUILD, BUDGET, CUT],
+                ["chunks", ARRANGE, BUILD, BUDGET],
                 [[name, *(str(t) for t in row.values())] for name, row in timings.items()],
             ),
             Table(
@@ -70,7 +69,6 @@ def _time(chunks: Sequence[Chunk]) -> dict[str, Timing]:
             ARRANGE: lambda: arrange(chunks),
             BUILD: lambda: build_context(chunks).text,
             BUDGET: lambda: build_context(chunks, AMPLE).text,
-            CUT: lambda: build_context(chunks, TIGHT).text,
         },
         ROUNDS,
         in_a_row=IN_A_ROW,

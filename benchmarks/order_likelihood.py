@@ -16,6 +16,8 @@ import lzma
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data_sets import rows_of
-from benchmarks.machine import machine
 from benchmarks.result import Result, Table, markdown, p_value
 from oprag import Chunk, ContextOptions, DocumentIndex, LocalEmbedder, build_context
 from oprag.compare.stats import Difference, paired_difference
@@ -130,7 +131,7 @@ def main() -> None:
         shown = [
             begin,
             markdown(_result(PARTS[name], list(of_part), options.reader, options.suffix)),
-            machine(PACKAGES),
+            f"Measured {datetime.now(UTC):%Y-%m-%d}, {', '.join(f'{one} {version(one)}' for one in PACKAGES)}.",
             end,
         ]
         text = before + "\n\n".join(shown) + rest.split(end)[1]
