@@ -17,7 +17,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.tools import tool
 from langchain_text_splitters import RecursiveCharacterTextSplitter
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import PrivateAttr
 
 from benchmarks.agent_runs import CHUNK, OVERLAP, ScriptedModel
@@ -168,11 +167,8 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
             chunks.append(Chunk(one.page_content, rank, metadata={"source": source}, id=one.id, place=place))
         working.add(chunks)
     text = sum(len(one.page_content.encode()) for one in found)
-    rows = []
     for name, state in (("with offsets", with_offsets), ("by the order of a store", working.to_dict())):
         size = len(json.dumps(state, separators=(",", ":"), ensure_ascii=False).encode()) / text
-        checkpoint = len(JsonPlusSerializer().dumps_typed(state)[1]) / text
-        rows.append([name, f"{text:,}", f"{size:.3f}", f"{checkpoint:.3f}"])
         result.figures.append(
             Figure(
                 f"JSON of the state of {GATHERED:,} chunks, relative to their text, {name}",
@@ -181,13 +177,6 @@ def _add_sizes(result: Result, documents: Sequence[Document]) -> None:
                 size <= LIMIT_SIZE,
             )
         )
-    result.tables.append(
-        Table(
-            f"Size of the state of {GATHERED:,} chunks from {-(-GATHERED // FOUND)} searches, relative to its text:",
-            ["positions", "bytes of text", "JSON", "LangGraph's checkpoint"],
-            rows,
-        )
-    )
 
 
 class _Clock(ScriptedModel):

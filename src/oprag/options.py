@@ -108,15 +108,15 @@ class ContextOptions:
         OptionError: An option is invalid.
     """
 
-    k: int | None = option(None, "Maximum number of chunks to keep; the best-ranked ones are kept.")
+    k: int | None = option(None, "Maximum number of chunks to keep, by rank.")
     max_candidates: int | None = option(
         None,
         "Number of candidates to retrieve before selection; by default the same as k, with continuity four times k.",
     )
     continuity: float = option(
         0.0,
-        "Preference for chunks whose neighbors in the source are candidates too, from 0 to 1, for more whole passages "
-        "in the same tokens; begin with 0.3.",
+        "How strongly to prefer chunks whose neighbors in the source were found, too: from 0 (not at all) to 1; start "
+        "with 0.3.",
     )
     token_budget: int | None = option(None, "Maximum number of tokens in the rendered context.")
     count_tokens: TokenCounter = option(
@@ -164,8 +164,7 @@ class ContextOptions:
     )
     whole_source_tokens: int | None = option(
         None,
-        "Maximum number of tokens of a source that is taken whole once one of its chunks is kept, where its chunks can "
-        "be read.",
+        "Take the whole source of a kept chunk if it has at most this number of tokens, where its chunks can be read.",
     )
     neighbors: int = option(0, "Number of adjacent chunks to add before and after each kept chunk, where available.")
     stitch: bool = option(default=True, description="Join chunks that touch or overlap, without repeating text.")
