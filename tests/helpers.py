@@ -70,8 +70,10 @@ def cut(text: str, spans: Sequence[tuple[int, int]], **metadata: Any) -> list[Ch
 
 def run_python(code: str, **environment: str) -> str:
     """What a program prints in a process of its own, with warnings as errors."""
+    # On Python 3.14, LangSmith calls it.
+    deprecated = "ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning"
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "-W", deprecated, "-c", code],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

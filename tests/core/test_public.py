@@ -2,6 +2,7 @@ import importlib.metadata
 import importlib.resources
 import inspect
 import pkgutil
+import sys
 import typing
 from collections.abc import Iterable
 
@@ -132,7 +133,10 @@ except ImportError as error:
 )
 def test_a_missing_extra_is_one_sentence_with_the_command(module, statement, feature, extra):
     printed = run_python(MISSING.format(module=module, statement=statement))
-    assert printed == f"True {feature} requires an optional dependency; install it with: pip install 'oprag[{extra}]'\n"
+    package = f"'oprag[{extra}]'"
+    if extra == "local" and sys.version_info >= (3, 14):
+        package = "wordllama, which needs a C++ compiler on Python 3.14"
+    assert printed == f"True {feature} requires an optional dependency; install it with: pip install {package}\n"
 
 
 def test_the_package_is_typed_and_has_a_version():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -79,6 +80,10 @@ def _load() -> Any:
         with _logging_untouched():
             import wordllama
     except ImportError as error:
+        if sys.version_info >= (3, 14):
+            # The extra leaves it out: there is no wheel.
+            command = "pip install wordllama, which needs a C++ compiler on Python 3.14"
+            raise MissingExtraError("The local embedder", "local", command) from error
         raise MissingExtraError("The local embedder", "local") from error
     # By default, the loader searches the wrong folder of its wheel, and would then download the files.
     folder = Path(wordllama.__file__).parent

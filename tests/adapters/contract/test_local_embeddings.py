@@ -58,7 +58,7 @@ def test_the_model_is_not_pickled(model: Model):
 def test_a_missing_extra_is_said_at_construction(model: Model, monkeypatch: pytest.MonkeyPatch):
     static.local_embedder.cache_clear()
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'oprag\[local\]'"):
+    with pytest.raises(MissingExtraError, match=r"install it with: pip install ('oprag\[local\]'|wordllama)"):
         model.cls()
 
 

@@ -37,7 +37,7 @@ def doubled(number: int) -> Steps[int]:
 
 def recovering() -> Steps[str]:
     try:
-        yield Step(lambda: 1 // 0)
+        yield Step(lambda: 1 / 0)
     except ZeroDivisionError as error:
         return f"failed: {error}"
     return "went well"
@@ -58,9 +58,7 @@ def test_what_is_yielded_is_done_and_sent_back():
 
 
 def test_a_failure_reaches_the_body():
-    assert (
-        run_sync(recovering()) == asyncio.run(run_async(recovering())) == "failed: integer division or modulo by zero"
-    )
+    assert run_sync(recovering()) == asyncio.run(run_async(recovering())) == "failed: division by zero"
     with pytest.raises(ZeroDivisionError):
         run_sync(failing())
     with pytest.raises(ZeroDivisionError):
