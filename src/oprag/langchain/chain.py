@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -15,21 +15,18 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
-from oprag._internal.masking import listed
 from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import (
-    METHOD_OPTIONS,
-    OPTIONS,
     MethodFields,
     ReadSourceFields,
     StoreOrderFields,
     given_options,
 )
 from oprag.adapters.name_hints import LANGCHAIN_CHAIN
-from oprag.errors import OptionError, QueryError
+from oprag.errors import OptionError
 from oprag.langchain.backend import LangChainBackend
-from oprag.langchain.chain_output import ChainOutput
-from oprag.langchain.classic import classic_fields
+from oprag.langchain.chain_values import ChainOutput, OutputKeys, checked_inputs
+from oprag.langchain.classic import from_chain_type
 from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
 from oprag.langchain.search_chain import with_inputs, without_retrievers
@@ -48,12 +45,8 @@ __all__ = ["OrderPreservingChain"]
 
 Inputs = dict[str, Any] | str
 
-# The inputs that the chain itself uses, in addition to the question.
-_INPUTS = ("chat_history", "choices", "filter")
 # Names with a fixed meaning in inputs and prompts, so `input_key` cannot be one of them.
 _RESERVED = ("chat_history", "filter", "answers", *HELPERS)
-# Names of options, here and in LangChain.
-_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k", "fetch_k"))
 
 # The limit shared by all questions of a batch: with one limit each, four questions with four concurrent calls each
 # would make sixteen concurrent calls.
@@ -205,6 +198,18 @@ class OrderPreservingChain(
     def _options(self) -> MethodOptions:
         return self._method_options(prompts=as_prompts(self.prompts, as_template))
 
+    @cached_property
+    def _output_keys(self) -> OutputKeys:
+        cited = (self.citations_key, self.message_key) if self.cite else ()
+        return OutputKeys(self.output_key, self.documents_key, *cited)
+
+    @cached_property
+    def _used_inputs(self) -> frozenset[str] | None:
+        """The names of inputs that prompts use or the output replaces; None if the retriever uses all."""
+        if self._retrieves_by_chain:
+            return None
+        return frozenset(self.output_keys).union(*(getattr(self._options.prompts, step).fields for step in STEPS))
+
     def _check_method(self, options: MethodOptions) -> None:
         """Reject a method whose requirements, such as embeddings, are missing."""
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
@@ -217,39 +222,7 @@ class OrderPreservingChain(
             self._check_method(options)
         return compared
 
-    @classmethod
-    def from_chain_type(
-        cls,
-        llm: Runnable[Any, Any],
-        chain_type: str = "stuff",
-        chain_type_kwargs: Mapping[str, Any] | None = None,
-        *,
-        return_source_documents: bool = False,
-        **options: Any,
-    ) -> Runnable[Inputs, dict[str, Any]]:
-        """Create a chain for code that was written for `RetrievalQA.from_chain_type`.
-
-        Args:
-            llm: The model.
-            chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other method.
-            chain_type_kwargs: The prompts, under LangChain's names for this chain type (`prompt`, `question_prompt`,
-                `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
-            return_source_documents: Whether the documents are returned, under the key "source_documents".
-            **options: `retriever` or `vectorstore`, `input_key` ("query" by default), `output_key` ("result" by
-                default); callbacks, tags, metadata and verbose, as for LangChain's chains; and the options of this
-                class.
-
-        Returns:
-            The chain, which also accepts a plain string.
-
-        Raises:
-            ValidationError: An option is unknown or invalid.
-        """
-        fields, config = classic_fields(chain_type, chain_type_kwargs or {}, options)
-        fields = {"input_key": "query", "output_key": "result", **fields}
-        fields["documents_key"] = "source_documents" if return_source_documents else None
-        chain = cls(llm=llm, **fields)
-        return chain.with_config(config) if config else chain  # type: ignore[arg-type]
+    from_chain_type = classmethod(from_chain_type)
 
     @property
     def input_keys(self) -> list[str]:
@@ -259,8 +232,7 @@ class OrderPreservingChain(
     @property
     def output_keys(self) -> list[str]:
         """The keys of the output that are not in the input."""
-        keys = (self.output_key, self.documents_key, *self._cited_keys)
-        return [key for key in keys if key is not None]
+        return [key for key in self._output_keys if key is not None]
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -463,22 +435,16 @@ class OrderPreservingChain(
         self, given: Any, config: RunnableConfig, kept: list[Answer] | None, *, streaming: bool = False
     ) -> tuple[ChainOutput, Steps[Answer]]:
         """What makes the output for an input, and the steps that answer it."""
-        inputs = self._checked_inputs(given)
-        output = ChainOutput(
-            inputs,
-            self._retriever,
-            self.output_key,
-            self.documents_key,
-            *self._cited_keys,
-            [] if kept is None else kept,
-        )
+        inputs = checked_inputs(given, self.input_key, self._used_inputs)
+        output = ChainOutput(inputs, self._retriever, self._output_keys, [] if kept is None else kept)
         return output, drive(*self._question(inputs, config, self._options), streaming=streaming)
 
     def _compared(
         self, given: Any, config: RunnableConfig, *, options: list[MethodOptions], kept: list[Answer]
     ) -> Steps[dict[str, Any]]:
         """Answer a question with several methods that share contexts and replies."""
-        questions = [self._question(self._checked_inputs(given), config, one) for one in options]
+        inputs = checked_inputs(given, self.input_key, self._used_inputs)
+        questions = [self._question(inputs, config, one) for one in options]
         first = questions[0][1]
         for task, backend, limit in questions:
             backend.found, backend.known = first.found, first.known
@@ -518,26 +484,6 @@ class OrderPreservingChain(
             _batch_limit.set(None)
         return task, backend, limit
 
-    @property
-    def _cited_keys(self) -> tuple[str | None, str | None]:
-        return (self.citations_key, self.message_key) if self.cite else (None, None)
-
-    def _checked_inputs(self, given: Any) -> dict[str, Any]:
-        """Validate the input of the chain, and return it as a mapping; a plain string is the question."""
-        key = self.input_key
-        if isinstance(given, str):
-            return {key: given}
-        if not isinstance(given, Mapping):
-            raise QueryError(
-                f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given
-            )
-        if key not in given:
-            raise QueryError(f"the input does not contain {key!r}; it contains {listed(given)}", given)
-        if len(given) > 1 and not self._retrieves_by_chain:
-            prompts = [getattr(self._options.prompts, step).fields for step in STEPS]
-            _check_inputs(given, frozenset((key, *self.output_keys)).union(*prompts))
-        return dict(given)
-
 
 def _unknown(kwargs: Mapping[str, Any]) -> OptionError:
     hint = "; put the filter in the input, next to the question" if "filter" in kwargs else ""
@@ -561,32 +507,6 @@ def _with_signature(work: Any) -> Any:
     """
     work.__signature__ = _SIGNATURE
     return work
-
-
-def _check_inputs(inputs: Mapping[Any, Any], used: Collection[str | None]) -> None:
-    """Reject an unused input that looks like an option or an input of the chain; all others are copied to the output.
-
-    Args:
-        inputs: The inputs.
-        used: The names that prompts use, and the keys of the input and the output.
-    """
-    given = {name for name, value in inputs.items() if value is not None}
-    for name in inputs:
-        if not isinstance(name, str) or name not in given or name in _INPUTS or name in used:
-            continue
-        # Single words, such as "order", may be the user's own inputs.
-        if name in _OPTIONS and (name == "k" or "_" in name):
-            raise OptionError(
-                f"the input contains the option {name!r}; set it when constructing the chain "
-                "or its retriever (only 'filter' can be set for a single question)",
-                name,
-            )
-        import difflib
-
-        close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
-        # A longer name, such as "chat_history_id", is not a typo. Neither is "choice" if "choices" is also given.
-        if close and len(name) <= len(close[0]) + 1 and close[0] not in given:
-            raise OptionError(f"the input contains the unknown key {name!r}; did you mean {close[0]!r}?", name)
 
 
 @contextmanager

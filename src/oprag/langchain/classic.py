@@ -1,17 +1,18 @@
-"""The arguments of `RetrievalQA.from_chain_type`, converted for `OrderPreservingChain.from_chain_type`."""
+"""The constructor of LangChain's deprecated chains, `from_chain_type`, for `OrderPreservingChain`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import Runnable
 
 from oprag.errors import OptionError
 from oprag.langchain.messages import LangChainTemplate, as_template
 from oprag.methods.prompts import as_prompts
 
-__all__ = ["classic_fields"]
+__all__ = ["from_chain_type"]
 
 # Per chain type: LangChain's name of each prompt, and oprag's names of the prompt and its variables. Variables are
 # listed per prompt, because two prompts of one chain may use the same variable name for different values.
@@ -36,7 +37,41 @@ _RUN_CONFIG = ("callbacks", "tags", "metadata")
 _WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_key", *_VARIABLES)
 
 
-def classic_fields(
+def from_chain_type(  # noqa: D417 - called without cls
+    cls: Callable[..., Runnable[Any, dict[str, Any]]],
+    llm: Runnable[Any, Any],
+    chain_type: str = "stuff",
+    chain_type_kwargs: Mapping[str, Any] | None = None,
+    *,
+    return_source_documents: bool = False,
+    **options: Any,
+) -> Runnable[Any, dict[str, Any]]:
+    """Create a chain for code that was written for `RetrievalQA.from_chain_type`.
+
+    Args:
+        llm: The model.
+        chain_type: The method: stuff, map_reduce, refine, map_rerank, or any other method.
+        chain_type_kwargs: The prompts, under LangChain's names for this chain type (`prompt`, `question_prompt`,
+            `combine_prompt`, `collapse_prompt`, `refine_prompt`), and `token_max`.
+        return_source_documents: Whether the documents are returned, under the key "source_documents".
+        **options: `retriever` or `vectorstore`, `input_key` ("query" by default), `output_key` ("result" by
+            default); callbacks, tags, metadata and verbose, as for LangChain's chains; and the options of this
+            class.
+
+    Returns:
+        The chain, which also accepts a plain string.
+
+    Raises:
+        ValidationError: An option is unknown or invalid.
+    """
+    fields, config = _fields(chain_type, chain_type_kwargs or {}, options)
+    fields = {"input_key": "query", "output_key": "result", **fields}
+    fields["documents_key"] = "source_documents" if return_source_documents else None
+    chain = cls(llm=llm, **fields)
+    return chain.with_config(config) if config else chain  # type: ignore[arg-type]
+
+
+def _fields(
     chain_type: str, chain_type_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Convert the arguments of `RetrievalQA.from_chain_type` to fields of the chain and a config."""

@@ -16,7 +16,7 @@ from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage
 from oprag.pipeline.ranked_list import RankedList
 from oprag.positions.stamp import stamps
 
-__all__ = ["chunks_of", "documents_of", "stamp_positions"]
+__all__ = ["chunks_of", "documents_and_scores", "documents_of", "stamp_positions"]
 
 
 def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> list[Chunk]:
@@ -46,6 +46,36 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
             Chunk(document.page_content, rank, metadata=metadata, score=score, id=document.id, origin=document)
         )
     return chunks
+
+
+def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], list[float | None] | None]:
+    """Separate the documents and scores that a store or retriever returned; None if no score is a number.
+
+    Ranks are enough to order documents, so only a document that is missing is an error.
+    """
+    name = type(searched).__name__
+    if not isinstance(found, list | tuple):
+        raise ChunkError(f"{name} must return a list of documents, got {type(found).__name__}", found)
+    if all(type(item) is Document for item in found):
+        return list(found), None
+    documents: list[Document] = []
+    scores: list[float | None] = []
+    for place, item in enumerate(found):
+        document, *others = item if isinstance(item, tuple | list) and item else [item]
+        # Several documents are a batch of results, not one result.
+        if not isinstance(document, Document) or any(isinstance(other, Document) for other in others):
+            raise ChunkError(
+                f"{name} must return documents, alone or as (document, score), got {_kind(item)} at index {place}", item
+            )
+        documents.append(document)
+        scores.append(finite(others[0]) if len(others) == 1 else None)
+    return documents, None if scores.count(None) == len(scores) else scores
+
+
+def _kind(item: Any) -> str:
+    """The type of an item, for messages; for a tuple or list, with the types of its parts."""
+    name = type(item).__name__
+    return f"{name} ({', '.join(type(part).__name__ for part in item)})" if isinstance(item, tuple | list) else name
 
 
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:

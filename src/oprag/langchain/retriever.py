@@ -21,8 +21,8 @@ from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFie
 from oprag.adapters.name_hints import LANGCHAIN_RETRIEVER
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
-from oprag.langchain.documents import chunks_of, documents_of
-from oprag.langchain.search import SearchType, documents_and_scores, search, search_by_vector, takes_a_vector
+from oprag.langchain.documents import chunks_of, documents_and_scores, documents_of
+from oprag.langchain.search import SearchType, search, search_by_vector, takes_a_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
     check_sources,
@@ -302,13 +302,21 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         self, query: str, k: int | None, filter: Any, request: _SearchRequest, run: Any
     ) -> Steps[list[Document]]:
         """Retrieve the documents for a question, and store the context in the request."""
-        check_question(query)
         options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
+        config = patch_config(request.config, callbacks=run.get_child())
+        request.context = yield from self._found(query, options, config, filter)
+        if request.context_options is not None and not run.handlers:
+            # The caller uses only the context, and no tracer needs the documents.
+            return []
+        return documents_of(request.context, annotate=self.annotate)
+
+    def _found(self, query: str, options: ContextOptions, config: RunnableConfig, filter: Any = None) -> Steps[Context]:
+        """Search, and build the context of what was found, without a run of this retriever in traces."""
+        check_question(query)
         sources = self._vector_sources(filter) if options.needs_vectors else None
         neighbors = self._neighbors(options, filter) if options.reads_sources else None
         vector = None
         if self.vectorstore is None:
-            config = patch_config(request.config, callbacks=run.get_child())
             found = yield self._wrapped_search(query, filter, config, options)
         else:
             found, vector = yield from self._store_search(query, filter, options, sources)
@@ -329,11 +337,7 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
         if self.read_source is not None or self.store_order:
             ordering = stores if self.store_order else ()
             inputs = yield from self._with_places(inputs, options, ordering, partial(filter_of, self, filter))
-        request.context = yield from assemble_in_steps(inputs, options)
-        if request.context_options is not None and not run.handlers:
-            # The caller uses only the context, and no tracer needs the documents.
-            return []
-        return documents_of(request.context, annotate=self.annotate)
+        return (yield from assemble_in_steps(inputs, options))
 
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig, options: ContextOptions) -> Step:
         assert isinstance(self.retriever, Runnable)  # noqa: S101 - checked at construction
@@ -344,9 +348,9 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
                 f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
                 filter,
             )
-        limit = getattr(self.retriever, "k", None)
-        if options.continuity and options.candidates and limit is not None and takes(self.retriever, "k"):
-            keywords["k"] = max(limit, options.candidates)
+        if options.continuity and options.candidates and takes(self.retriever, "k"):
+            limit = getattr(self.retriever, "k", None)
+            keywords |= {} if limit is None else {"k": max(limit, options.candidates)}
         return Step(
             partial(self.retriever.invoke, query, config, **keywords),
             partial(self.retriever.ainvoke, query, config, **keywords),

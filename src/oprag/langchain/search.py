@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
-from langchain_core.documents import Document
 from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Step, Steps
-from oprag.chunk import finite
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import OptionError
 from oprag.stores.adapter import adapter_of
 
-__all__ = ["SearchType", "documents_and_scores", "search", "search_by_vector", "takes_a_vector"]
+__all__ = ["SearchType", "search", "search_by_vector", "takes_a_vector"]
 
 SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
 
@@ -91,33 +89,3 @@ def _has_own(store: VectorStore, method: str) -> bool:
 
 def _with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {"fetch_k": max(_MMR_CANDIDATES, _MMR_FACTOR * kwargs.get("k", 0)), **kwargs}
-
-
-def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], list[float | None] | None]:
-    """Separate the documents and scores that a store or retriever returned; None if no score is a number.
-
-    Ranks are enough to order documents, so only a document that is missing is an error.
-    """
-    name = type(searched).__name__
-    if not isinstance(found, list | tuple):
-        raise ChunkError(f"{name} must return a list of documents, got {type(found).__name__}", found)
-    if all(type(item) is Document for item in found):
-        return list(found), None
-    documents: list[Document] = []
-    scores: list[float | None] = []
-    for place, item in enumerate(found):
-        document, *others = item if isinstance(item, tuple | list) and item else [item]
-        # Several documents are a batch of results, not one result.
-        if not isinstance(document, Document) or any(isinstance(other, Document) for other in others):
-            raise ChunkError(
-                f"{name} must return documents, alone or as (document, score), got {_kind(item)} at index {place}", item
-            )
-        documents.append(document)
-        scores.append(finite(others[0]) if len(others) == 1 else None)
-    return documents, None if scores.count(None) == len(scores) else scores
-
-
-def _kind(item: Any) -> str:
-    """The type of an item, for messages; for a tuple or list, with the types of its parts."""
-    name = type(item).__name__
-    return f"{name} ({', '.join(type(part).__name__ for part in item)})" if isinstance(item, tuple | list) else name

@@ -10,8 +10,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from oprag._internal.masking import describe, masked_error
@@ -73,7 +74,7 @@ class Retrieve:
     Attributes:
         questions: The questions.
         rooms: The tokens left for each context in the prompt that it is for, from `Task.room`, or None; contexts are
-            shortened to them. Empty if no context is read in one prompt.
+            shortened to them. By default, none are.
 
     Raises:
         TypeError: The questions are not a tuple of strings.
@@ -84,8 +85,7 @@ class Retrieve:
 
     def __post_init__(self) -> None:
         _check("questions", self.questions, str)
-        if not any(self.rooms):
-            object.__setattr__(self, "rooms", ())
+        object.__setattr__(self, "rooms", self.rooms or (None,) * len(self.questions))
 
     def fitted(self, contexts: Iterable[Context]) -> tuple[Context, ...]:
         """Shorten contexts to their rooms.
@@ -96,12 +96,8 @@ class Retrieve:
         Raises:
             BudgetError: No chunk of a context fits.
         """
-        if not self.rooms:
-            return tuple(contexts)
-        return tuple(
-            context if room is None else within(context, room)
-            for context, room in zip(contexts, self.rooms, strict=True)
-        )
+        both = zip(contexts, self.rooms, strict=True)
+        return tuple(context if room is None else within(context, room) for context, room in both)
 
 
 @dataclass(frozen=True)
@@ -440,7 +436,7 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         if isinstance(request, Generate):
             calls.extend(_calls(request, reply, task))
         elif isinstance(request, Retrieve):
-            notes.extend(note for pair in zip(reply, request.rooms, strict=False) if (note := cut_note(*pair)))
+            notes.extend(note for pair in zip(reply, request.rooms, strict=True) if (note := cut_note(*pair)))
         return reply
 
     run = method or find_method(task.options.method).run
@@ -490,7 +486,7 @@ def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) 
     ]
     for call in calls:
         if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
-            raise ModelError(_described(call, request.prompts, task), call) from call.error
+            raise ModelError(_described(call, task), call) from call.error
     return calls
 
 
@@ -509,7 +505,7 @@ def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[s
     failed = [call for call in calls if call.error is not None]
     if failed:
         number = f"{len(failed)} of {len(calls)} calls failed"
-        first = f"the first: {_described(failed[0], [call.prompt for call in calls], task)}"
+        first = f"the first: {_described(failed[0], task)}"
         if not result.empty and result.parsed is None and not result.text.strip():
             raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
         notes.append(f"{number} and were skipped")
@@ -521,14 +517,11 @@ def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[s
     return notes
 
 
-def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
-    same_step = [prompt for prompt in prompts if prompt.step == call.step]
-    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
-    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
+def _described(call: Call, task: Task) -> str:
     # Join the lines of multi-line messages.
     reason = " ".join(masked_error(call.error).split())
     option = fitting_option(call, task)
-    return f"the model call {call.step!r}{which} failed: {reason}{f'; set {option}' if option else ''}"
+    return f"the model call {call.step!r} failed: {reason}{f'; set {option}' if option else ''}"
 
 
 # Bodies that run together.
@@ -596,26 +589,17 @@ def _together(bodies: tuple[Body, ...], perform: _Perform) -> Generator[Request,
     return tuple(results[number] for number in range(len(running)))
 
 
-def _merged(requests: list[Any], perform: _Perform) -> Generator[Request, Any, list[Any]]:
+def _merged(requests: list[Any], perform: _Perform) -> Generator[Request, Any, Iterable[Any]]:
     """Merge requests of the same kind into one, and split its reply among them."""
-    first = requests[0]
-    if isinstance(first, ReadSources):
-        # A source that several bodies need is read once.
-        names = tuple(dict.fromkeys(_joined(requests, "sources")))
-        read = dict(zip(names, (yield from perform(ReadSources(names))), strict=True))
-        return [tuple(read[name] for name in request.sources) for request in requests]
-    if isinstance(first, Embed):
-        merged = Embed(_joined(requests, "questions"), _joined(requests, "texts"))
-        questions, texts = yield from perform(merged)
-        pairs = zip(_split(questions, requests, "questions"), _split(texts, requests, "texts"), strict=True)
-        return list(pairs)
-    if isinstance(first, Retrieve):
-        rooms = tuple(room for request in requests for room in request.rooms or (None,) * len(request.questions))
-        reply = yield from perform(Retrieve(_joined(requests, "questions"), rooms))
-        return _split(reply, requests, "questions")
-    # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
-    reply = yield from perform(Generate(_joined(requests, "prompts")))
-    return _split(reply, requests, "prompts")
+    kind = type(requests[0])
+    if kind is Generate:
+        # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
+        return _split((yield from perform(Generate(_joined(requests, "prompts")))), requests, "prompts")
+    merged = kind(*(_joined(requests, one.name) for one in fields(kind)))
+    reply = yield from perform(merged)
+    if kind is Embed:
+        return zip(_split(reply[0], requests, "questions"), _split(reply[1], requests, "texts"), strict=True)
+    return _split(reply, requests, fields(kind)[0].name)
 
 
 def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:
@@ -625,9 +609,5 @@ def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:
 
 def _split(values: Any, requests: list[Any], name: str) -> list[Any]:
     """Split values into those of each request, by the lengths of a field."""
-    pieces, start = [], 0
-    for request in requests:
-        end = start + len(getattr(request, name))
-        pieces.append(values[start:end])
-        start = end
-    return pieces
+    ends = list(accumulate(len(getattr(request, name)) for request in requests))
+    return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,0 +1,137 @@
+"""The inputs of a chain, checked, and its output, whole or in the pieces in which LangChain's chains stream it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from langchain_core.documents import Document
+from langchain_core.runnables.utils import AddableDict
+
+from oprag._internal.masking import listed
+from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
+from oprag.context import Context
+from oprag.errors import OptionError, QueryError
+from oprag.langchain.cited_messages import cited_message
+from oprag.langchain.documents import documents_of
+from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.methods.answer import Answer
+from oprag.methods.run import Shown
+
+__all__ = ["ChainOutput", "OutputKeys", "checked_inputs"]
+
+# The inputs that the chain itself uses, in addition to the question.
+_INPUTS = ("chat_history", "choices", "filter")
+# Names of options, here and in LangChain.
+_OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type", "score_threshold", "top_k", "fetch_k"))
+
+
+def checked_inputs(given: Any, key: str, used: Collection[str] | None) -> dict[str, Any]:
+    """Validate the input of a chain, and return it as a mapping; a plain string is the question.
+
+    Args:
+        given: The input.
+        key: The key of the question.
+        used: The names that prompts use, and the keys of the output. An unused input that looks like an option or an
+            input of the chain is rejected; all others are copied to the output. None if all inputs are used.
+    """
+    if isinstance(given, str):
+        return {key: given}
+    if not isinstance(given, Mapping):
+        raise QueryError(f"the input must be a question or a mapping with {key!r}, got {type(given).__name__}", given)
+    if key not in given:
+        raise QueryError(f"the input does not contain {key!r}; it contains {listed(given)}", given)
+    inputs = {name: value for name, value in given.items() if value is not None}
+    for name in inputs if used is not None else ():
+        if not isinstance(name, str) or name == key or name in _INPUTS or name in (used or ()):
+            continue
+        # Single words, such as "order", may be the user's own inputs.
+        if name in _OPTIONS and (name == "k" or "_" in name):
+            raise OptionError(
+                f"the input contains the option {name!r}; set it when constructing the chain "
+                "or its retriever (only 'filter' can be set for a single question)",
+                name,
+            )
+        import difflib
+
+        close = difflib.get_close_matches(name.casefold(), _INPUTS, n=1, cutoff=0.85)
+        # A longer name, such as "chat_history_id", is not a typo. Neither is "choice" if "choices" is also given.
+        if close and len(name) <= len(close[0]) + 1 and close[0] not in inputs:
+            raise OptionError(f"the input contains the unknown key {name!r}; did you mean {close[0]!r}?", name)
+    return dict(given)
+
+
+class OutputKeys(NamedTuple):
+    """The keys of the output of a chain; None for what is left out."""
+
+    answer: str
+    documents: str | None
+    citations: str | None = None
+    message: str | None = None
+
+
+@dataclass
+class ChainOutput:
+    """Builds the output of a chain, whole or in pieces, from the values that the driver emits.
+
+    Also appends the answer to `answers`.
+    """
+
+    given: Mapping[str, Any]
+    retriever: OrderPreservingRetriever
+    keys: OutputKeys
+    answers: list[Answer] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    searched: bool = False
+    streamed: bool = False
+
+    def inputs(self) -> AddableDict:
+        """The first piece: the input, without keys that later pieces replace."""
+        return AddableDict({key: value for key, value in self.given.items() if key not in self.keys})
+
+    def piece(self, shown: Shown) -> AddableDict | None:
+        """The next piece of the output; None if it is empty."""
+        if isinstance(shown, str):
+            self.streamed = self.streamed or bool(shown)
+            return AddableDict({self.keys.answer: shown}) if shown else None
+        if isinstance(shown, Answer):
+            rest = self._answer(shown)
+            if self.streamed:
+                del rest[self.keys.answer]
+            return AddableDict(rest) if rest else None
+        new = self._new_in(shown)
+        first, self.searched = not self.searched, True
+        return AddableDict({self.keys.documents: new}) if self.keys.documents is not None and (new or first) else None
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """The whole output."""
+        output = dict(self.given)
+        if self.keys.documents is not None:
+            for context in answer.contexts:
+                self._new_in(context)
+            output[self.keys.documents] = self.documents
+        return output | self._answer(answer)
+
+    def _answer(self, answer: Answer) -> dict[str, Any]:
+        self.answers.append(answer)
+        output: dict[str, Any] = {self.keys.answer: answer.text if answer.parsed is None else answer.parsed}
+        if self.keys.citations is not None:
+            output[self.keys.citations] = [citation.to_dict() for citation in answer.citations]
+        if self.keys.message is not None:
+            output[self.keys.message] = cited_message(answer)
+        return output
+
+    def _new_in(self, context: Context) -> list[Document]:
+        """The documents that are not in earlier contexts; variants of a question retrieve many documents again."""
+        # A plain list, as in the output of LangChain's chains.
+        documents = list(documents_of(context, annotate=self.retriever.annotate, stitch=self.retriever.stitch))
+        if self.documents:
+            known = set(map(_identity, self.documents))
+            documents = [document for document in documents if _identity(document) not in known]
+        self.documents += documents
+        return documents
+
+
+def _identity(document: Document) -> tuple[Any, ...]:
+    return document.id, document.page_content, str(document.metadata)
