@@ -222,7 +222,7 @@ class OrderPreservingChain(
             self._check_method(options)
         return compared
 
-    from_chain_type = classmethod(from_chain_type)
+    from_chain_type: ClassVar = classmethod(from_chain_type)
 
     @property
     def input_keys(self) -> list[str]:
@@ -456,13 +456,14 @@ class OrderPreservingChain(
         self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions
     ) -> tuple[Task, LangChainBackend, Limit]:
         retriever, filter = self._retriever, inputs.get("filter")
-        get_filter = partial(filter_of, retriever, filter)
+        reader = None if self.read_source is None else self._reader
+        if reader is not None:
+            reader = reader.filtered(partial(filter_of, retriever, filter))
         if self._retrieves_by_chain:
             # Such a chain handles the conversation itself. Without a retriever in it, it also handles the filter.
             filter = None if without_retrievers(self.retriever) else filter
             retriever = with_inputs(retriever, inputs, self.input_key)
             options = replace(options, condense=False)
-        reader = None if self._reader is None else self._reader.filtered(get_filter)
         task = Task(
             inputs[self.input_key],
             options,

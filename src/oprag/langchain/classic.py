@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.prompts import BasePromptTemplate
@@ -38,7 +38,8 @@ _WITHOUT_EFFECT = ("verbose", "return_intermediate_steps", "rank_key", "answer_k
 
 
 def from_chain_type(  # noqa: D417 - called without cls
-    cls: Callable[..., Runnable[Any, dict[str, Any]]],
+    cls: Any,
+    /,
     llm: Runnable[Any, Any],
     chain_type: str = "stuff",
     chain_type_kwargs: Mapping[str, Any] | None = None,
@@ -67,7 +68,7 @@ def from_chain_type(  # noqa: D417 - called without cls
     fields, config = _fields(chain_type, chain_type_kwargs or {}, options)
     fields = {"input_key": "query", "output_key": "result", **fields}
     fields["documents_key"] = "source_documents" if return_source_documents else None
-    chain = cls(llm=llm, **fields)
+    chain: Runnable[Any, dict[str, Any]] = cls(llm=llm, **fields)
     return chain.with_config(config) if config else chain  # type: ignore[arg-type]
 
 
