@@ -1,16 +1,16 @@
 """The options of adapters as pydantic fields, for frameworks that build on pydantic.
 
-The fields of `ContextOptions` and `MethodOptions` are repeated statically for editors and type checkers. Values are not
-validated here but by these classes, so that all adapters raise the same errors. Tests check that names and defaults
-match.
+The names of `ContextOptions` and `MethodOptions` are repeated statically for editors and type checkers. Values are not
+validated here but by these classes, so that all adapters raise the same errors.
 """
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import fields
 from functools import wraps
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag._internal.masking import describe
-from oprag._internal.sync_async import Steps
 from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.chunk import Chunk
-from oprag.context import ContextInputs
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import ChunkError, OptionError
 from oprag.methods.options import MethodOptions, OnError, Overflow, RankBy, as_method_options
@@ -43,7 +41,6 @@ from oprag.options import (
     with_plain_numbers,
 )
 from oprag.positions.source_reader import ReadSource, SourceReader, SourceTexts, as_reader
-from oprag.stores.adapter import StoreAdapter
 from oprag.stores.orders import SourceOrders
 
 if TYPE_CHECKING:
@@ -56,22 +53,23 @@ __all__ = [
     "ContextFields",
     "MethodFields",
     "OptionFields",
-    "ReadSourceFields",
+    "SourceFields",
     "StoreOrderFields",
-    "VectorFields",
     "callables",
     "given_options",
     "list_of_neighbors",
 ]
 
-HELP = descriptions(ContextOptions)
-OPTIONS = tuple(HELP)
-_HELP = descriptions(MethodOptions)
-METHOD_OPTIONS = tuple(_HELP)
+OPTIONS = tuple(descriptions(ContextOptions))
+METHOD_OPTIONS = tuple(descriptions(MethodOptions))
+HELP = descriptions(ContextOptions) | descriptions(MethodOptions)
+_DEFAULTS = {field.name: field.default for kind in (ContextOptions, MethodOptions) for field in fields(kind)}
 _WITH_ANNOTATE = (*OPTIONS, "annotate")
 
-# Options that take framework objects and are easily confused.
-_CONFUSABLE = ("llm", "retriever", "vectorstore", "embeddings", "embed_model")
+
+def _option(name: str, **changes: Any) -> Any:
+    """The pydantic field of an option, with the default and the description that its dataclass declares."""
+    return Field(**{"default": _DEFAULTS[name], "description": HELP[name], **changes})
 
 
 class OptionFields(BaseModel):
@@ -84,8 +82,6 @@ class OptionFields(BaseModel):
 
     _name_hints: ClassVar[Mapping[str, str]] = {}
     """Hints for option names that other packages use."""
-    _how_to_pass: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Code for passing an object, by "package.Class" of the object, best first; ways without an option are skipped."""
 
     # Wraps pydantic's __init__, so that the signature contains the options instead of *args.
     @wraps(BaseModel.__init__)  # type: ignore[misc]
@@ -100,20 +96,7 @@ class OptionFields(BaseModel):
     def _check_given(cls, given: Any) -> Any:
         if isinstance(given, dict):
             check_names(given, cls.model_fields, cls._name_hints)
-            for name in _CONFUSABLE:
-                others = cls._ways_to_pass(given.get(name))
-                if others and not any(way.removeprefix(f"{name}=").isidentifier() for way in others):
-                    raise OptionError(
-                        f"cannot use {type(given[name]).__name__} as {name}; pass {others[0]}", given[name]
-                    )
         return given
-
-    @classmethod
-    def _ways_to_pass(cls, value: Any) -> list[str]:
-        """Code for passing an object, the best first; empty if unknown."""
-        names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(value).__mro__)
-        ways = (way for name in names for way in cls._how_to_pass.get(name, ()))
-        return [way for way in ways if way.partition("=")[0] in cls.model_fields]
 
 
 class ContextFields(OptionFields):
@@ -124,31 +107,27 @@ class ContextFields(OptionFields):
 
     _name_hints: ClassVar = NAME_HINTS
 
-    k: SkipValidation[int | None] = Field(default=None, description=HELP["k"])
-    max_candidates: SkipValidation[int | None] = Field(default=None, description=HELP["max_candidates"])
-    continuity: SkipValidation[float] = Field(default=0.0, description=HELP["continuity"])
-    token_budget: SkipValidation[int | None] = Field(default=None, description=HELP["token_budget"])
-    count_tokens: SkipValidation[TokenCounter] = Field(
-        default=approximate_tokens, description=HELP["count_tokens"], exclude=True
-    )
-    order: SkipValidation[Order] = Field(default="source", description=HELP["order"])
-    seed: SkipValidation[int] = Field(default=0, description=HELP["seed"])
-    source_ranking: SkipValidation[SourceRanking] = Field(default="best_first", description=HELP["source_ranking"])
-    on_missing_position: SkipValidation[OnMissingPosition] = Field(
-        default="last", description=HELP["on_missing_position"]
-    )
-    on_uncertain: SkipValidation[OnUncertain] = Field(default="warn", description=HELP["on_uncertain"])
-    source_key: SkipValidation[SourceKey | None] = Field(default=None, description=HELP["source_key"])
-    position_key: SkipValidation[PositionKey | None] = Field(default=None, description=HELP["position_key"])
-    similarity_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["similarity_threshold"])
-    redundancy_threshold: SkipValidation[float | None] = Field(default=None, description=HELP["redundancy_threshold"])
-    min_chunks: SkipValidation[int] = Field(default=0, description=HELP["min_chunks"])
-    whole_source_tokens: SkipValidation[int | None] = Field(default=None, description=HELP["whole_source_tokens"])
-    neighbors: SkipValidation[int] = Field(default=0, description=HELP["neighbors"])
-    stitch: SkipValidation[bool] = Field(default=False, description=HELP["stitch"])
-    separator: SkipValidation[str] = Field(default="\n\n", description=HELP["separator"])
-    gap: SkipValidation[str | None] = Field(default=None, description=HELP["gap"])
-    header: SkipValidation[Header | None] = Field(default=None, description=HELP["header"])
+    k: SkipValidation[int | None] = _option("k")
+    max_candidates: SkipValidation[int | None] = _option("max_candidates")
+    continuity: SkipValidation[float] = _option("continuity")
+    token_budget: SkipValidation[int | None] = _option("token_budget")
+    count_tokens: SkipValidation[TokenCounter] = _option("count_tokens", exclude=True)
+    order: SkipValidation[Order] = _option("order")
+    seed: SkipValidation[int] = _option("seed")
+    source_ranking: SkipValidation[SourceRanking] = _option("source_ranking")
+    on_missing_position: SkipValidation[OnMissingPosition] = _option("on_missing_position")
+    on_uncertain: SkipValidation[OnUncertain] = _option("on_uncertain")
+    source_key: SkipValidation[SourceKey | None] = _option("source_key")
+    position_key: SkipValidation[PositionKey | None] = _option("position_key")
+    similarity_threshold: SkipValidation[float | None] = _option("similarity_threshold")
+    redundancy_threshold: SkipValidation[float | None] = _option("redundancy_threshold")
+    min_chunks: SkipValidation[int] = _option("min_chunks")
+    whole_source_tokens: SkipValidation[int | None] = _option("whole_source_tokens")
+    neighbors: SkipValidation[int] = _option("neighbors")
+    stitch: SkipValidation[bool] = _option("stitch", default=False)
+    separator: SkipValidation[str] = _option("separator")
+    gap: SkipValidation[str | None] = _option("gap")
+    header: SkipValidation[Header | None] = _option("header")
     annotate: SkipValidation[bool] = Field(
         default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
     )
@@ -195,75 +174,25 @@ class ContextFields(OptionFields):
 class MethodFields(OptionFields):
     """The options of `oprag.methods.MethodOptions`."""
 
-    method: SkipValidation[str] = Field(default="stuff", description=_HELP["method"])
-    inner_method: SkipValidation[str] = Field(default="stuff", description=_HELP["inner_method"])
-    prompts: SkipValidation[Prompts | Mapping[str, Any]] = Field(
-        default=Prompts(), description=_HELP["prompts"], exclude=True
-    )
-    passage_tokens: SkipValidation[int] = Field(default=1_024, description=_HELP["passage_tokens"])
-    collapse_tokens: SkipValidation[int | None] = Field(default=None, description=_HELP["collapse_tokens"])
-    rank_by: SkipValidation[RankBy] = Field(default="confidence", description=_HELP["rank_by"])
-    variants: SkipValidation[int] = Field(default=4, description=_HELP["variants"])
-    answer_threshold: SkipValidation[float] = Field(default=0.5, description=_HELP["answer_threshold"])
-    source_token_budget: SkipValidation[int | None] = Field(default=None, description=_HELP["source_token_budget"])
-    overflow: SkipValidation[Overflow] = Field(default="error", description=_HELP["overflow"])
-    cite: SkipValidation[bool] = Field(default=False, description=_HELP["cite"])
-    condense: SkipValidation[bool] = Field(default=True, description=_HELP["condense"])
-    empty_answer: SkipValidation[str] = Field(
-        default="No passages were found for this question.", description=_HELP["empty_answer"]
-    )
-    on_error: SkipValidation[OnError] = Field(default="raise", description=_HELP["on_error"])
-    max_concurrency: SkipValidation[int] = Field(default=8, description=_HELP["max_concurrency"])
+    method: SkipValidation[str] = _option("method")
+    inner_method: SkipValidation[str] = _option("inner_method")
+    prompts: SkipValidation[Prompts | Mapping[str, Any]] = _option("prompts", exclude=True)
+    passage_tokens: SkipValidation[int] = _option("passage_tokens")
+    collapse_tokens: SkipValidation[int | None] = _option("collapse_tokens")
+    rank_by: SkipValidation[RankBy] = _option("rank_by")
+    variants: SkipValidation[int] = _option("variants")
+    answer_threshold: SkipValidation[float] = _option("answer_threshold")
+    source_token_budget: SkipValidation[int | None] = _option("source_token_budget")
+    overflow: SkipValidation[Overflow] = _option("overflow")
+    cite: SkipValidation[bool] = _option("cite")
+    condense: SkipValidation[bool] = _option("condense")
+    empty_answer: SkipValidation[str] = _option("empty_answer")
+    on_error: SkipValidation[OnError] = _option("on_error")
+    max_concurrency: SkipValidation[int] = _option("max_concurrency")
 
     def _method_options(self, **changes: Any) -> MethodOptions:
         """The options as `MethodOptions`, with changes."""
         return as_method_options(None, {name: getattr(self, name) for name in METHOD_OPTIONS} | changes)
-
-
-class ReadSourceFields(OptionFields):
-    """The `read_source` option: reads the full text of a source."""
-
-    read_source: SkipValidation[ReadSource | None] = Field(
-        default=None,
-        description="Full texts of the sources: a folder, a mapping of names to texts, a function of the name, or the "
-        "documents of a loader. Used "
-        "to locate chunks without a position, and required by long_context and self_route.",
-        exclude=True,
-        repr=False,
-    )
-    _orders: SourceOrders = PrivateAttr(default_factory=SourceOrders)
-    _texts: Any = PrivateAttr(default=None)
-    _texts_of: Any = PrivateAttr(default=None)
-
-    @field_validator("read_source", mode="before")
-    @classmethod
-    def _check_read_source(cls, value: Any) -> Any:
-        as_reader(value)
-        return value
-
-    @property
-    def _source_texts(self) -> SourceTexts | None:
-        # Created on first access, and again after another value was assigned.
-        if self._texts_of is not self.read_source:
-            reader = as_reader(self.read_source)
-            self._texts = None if reader is None else SourceTexts(reader)
-            self._texts_of = self.read_source
-        return self._texts  # type: ignore[no-any-return]
-
-    @property
-    def _reader(self) -> SourceReader | None:
-        texts = self._source_texts
-        return None if texts is None else texts.reader
-
-    def _with_places(
-        self,
-        inputs: ContextInputs,
-        options: ContextOptions,
-        stores: Sequence[StoreAdapter] = (),
-        filter: Callable[[], Any] = lambda: None,
-    ) -> Steps[ContextInputs]:
-        """The inputs, with the places of chunks whose metadata do not tell their order."""
-        return self._orders.complete(inputs, options, stores, self._source_texts, filter)
 
 
 class StoreOrderFields(OptionFields):
@@ -296,8 +225,11 @@ class _OwnCache(VectorCache):
         return _OwnCache, ()
 
 
-class VectorFields(OptionFields):
-    """The options for vectors and neighbors; each framework adds the option for the embedding model."""
+class SourceFields(OptionFields):
+    """What is read besides the search: vectors, neighbors, and the texts of sources.
+
+    Each framework adds the option for the embedding model.
+    """
 
     _embedder_option: ClassVar[str]
     """Name of the option for the embedding model."""
@@ -318,6 +250,17 @@ class VectorFields(OptionFields):
         exclude=True,
         repr=False,
     )
+
+    read_source: SkipValidation[ReadSource | None] = Field(
+        default=None,
+        description="Full texts of the sources: a folder, a mapping of names to texts, a function of the name, or the "
+        "documents of a loader. Used to locate chunks without a position, and required by long_context and self_route.",
+        exclude=True,
+        repr=False,
+    )
+    _orders: SourceOrders = PrivateAttr(default_factory=SourceOrders)
+    # The value of `read_source`, and the texts that it reads.
+    _texts: tuple[Any, SourceTexts | None] = PrivateAttr(default=(None, None))
 
     @classmethod
     def _as_embedder(cls, value: Any) -> Any:
@@ -351,6 +294,25 @@ class VectorFields(OptionFields):
         if not isinstance(value, VectorCache):
             raise OptionError(f"vector_cache must be an oprag.VectorCache or None, got {type(value).__name__}", value)
         return value
+
+    @field_validator("read_source", mode="before")
+    @classmethod
+    def _check_read_source(cls, value: Any) -> Any:
+        as_reader(value)
+        return value
+
+    @property
+    def _source_texts(self) -> SourceTexts | None:
+        # Created on first access, and again after another value was assigned.
+        if self._texts[0] is not self.read_source:
+            reader = as_reader(self.read_source)
+            self._texts = self.read_source, None if reader is None else SourceTexts(reader)
+        return self._texts[1]
+
+    @property
+    def _reader(self) -> SourceReader | None:
+        texts = self._source_texts
+        return None if texts is None else texts.reader
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy with updated fields, validated as at construction (pydantic's `model_copy` does not validate)."""

@@ -1,9 +1,8 @@
-"""What to write instead of option names of LangChain and LlamaIndex, and of an object under the wrong name."""
+"""What to write instead of option names of LangChain and LlamaIndex."""
 
 from oprag.options import NAME_HINTS
 
 __all__ = [
-    "HOW_TO_PASS",
     "LANGCHAIN_CHAIN",
     "LANGCHAIN_COMPRESSOR",
     "LANGCHAIN_INDEX_RETRIEVER",
@@ -12,24 +11,6 @@ __all__ = [
     "LLAMA_INDEX_POSTPROCESSOR",
     "LLAMA_INDEX_RETRIEVER",
 ]
-
-HOW_TO_PASS = {
-    "langchain_core.VectorStore": ("vectorstore=store", "retriever=store"),
-    "langchain_core.BaseRetriever": ("retriever=retriever",),
-    "langchain_core.BaseLanguageModel": ("llm=llm",),
-    "langchain_core.Embeddings": ("embeddings=embeddings",),
-    "oprag.DocumentIndex": ("index=index", "retriever=DocumentIndexRetriever(index=index)", "read_neighbors=index"),
-    "llama_index.BaseIndex": ("retriever=index.as_retriever()", "index=index"),
-    "llama_index.BasePydanticVectorStore": (
-        "retriever=VectorStoreIndex.from_vector_store(store).as_retriever()",
-        "index=VectorStoreIndex.from_vector_store(store)",
-    ),
-    "llama_index.BaseRetriever": ("retriever=retriever",),
-    "llama_index.BaseQueryEngine": ("retriever=query_engine.retriever",),
-    "llama_index.LLM": ("llm=llm",),
-    "llama_index.BaseEmbedding": ("embed_model=embed_model",),
-    "llama_index.BaseNodePostprocessor": ("node_postprocessors=[postprocessor]",),
-}
 
 # LangChain
 

@@ -16,12 +16,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.adapters.fields import (
-    MethodFields,
-    ReadSourceFields,
-    StoreOrderFields,
-    given_options,
-)
+from oprag.adapters.fields import MethodFields, StoreOrderFields, given_options
 from oprag.adapters.name_hints import LANGCHAIN_CHAIN
 from oprag.errors import OptionError
 from oprag.langchain.backend import LangChainBackend
@@ -55,7 +50,6 @@ _batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
 
 class OrderPreservingChain(
     EmbeddingsFields,
-    ReadSourceFields,
     StoreOrderFields,
     MethodFields,
     SearchFields,
@@ -142,11 +136,8 @@ class OrderPreservingChain(
         if not isinstance(self.llm, Runnable):
             hint = '; pass init_chat_model("...")' if isinstance(self.llm, str) else ""
             raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}{hint}", self.llm)
-        check_text("input_key", self.input_key)
-        check_text("output_key", self.output_key)
-        check_text("documents_key", self.documents_key, optional=True)
-        check_text("citations_key", self.citations_key, optional=True)
-        check_text("message_key", self.message_key, optional=True)
+        for name in ("input_key", "output_key", "documents_key", "citations_key", "message_key"):
+            check_text(name, getattr(self, name), optional=name not in ("input_key", "output_key"))
         if not self.input_key or self.input_key in _RESERVED:
             raise OptionError(
                 f"input_key cannot be {self.input_key!r}, which is empty or has another meaning; use a different name",
@@ -167,24 +158,22 @@ class OrderPreservingChain(
         if not isinstance(self.retriever, Runnable):
             # Pass them even if None, because a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
-        names = ("embeddings", "vector_cache", "read_neighbors", "read_source")
-        parts = {name: getattr(self, name) for name in names}
-        parts = {name: value for name, value in parts.items() if value is not None}
-        if not self.store_order:
-            parts["store_order"] = False
-        if isinstance(self.retriever, OrderPreservingRetriever):
-            # The chain's embeddings are for its methods.
-            misplaced = [*given, *(name for name in parts if name in ("read_neighbors", "store_order"))]
-            misplaced += ["vector_cache"] if self._has_user_cache else []
-            if misplaced:
-                raise OptionError(
-                    "the retriever is an OrderPreservingRetriever, which has its own options; set "
-                    f"{', '.join(misplaced)} there",
-                    given,
-                )
-            return self.retriever
-        searched = {name: getattr(self, name) for name in ("retriever", "vectorstore", "search_type", "search_kwargs")}
-        return OrderPreservingRetriever(**searched, **given, **parts)
+        given |= {} if self.read_neighbors is None else {"read_neighbors": self.read_neighbors}
+        given |= {} if self.store_order else {"store_order": False}
+        parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_source")}
+        if not isinstance(self.retriever, OrderPreservingRetriever):
+            parts |= {
+                name: getattr(self, name) for name in ("retriever", "vectorstore", "search_type", "search_kwargs")
+            }
+            return OrderPreservingRetriever(**given, **parts)
+        # The chain's embeddings and sources are for its methods.
+        if misplaced := [*given, *(["vector_cache"] if self._has_user_cache else [])]:
+            raise OptionError(
+                "the retriever is an OrderPreservingRetriever, which has its own options; set "
+                f"{', '.join(misplaced)} there",
+                misplaced,
+            )
+        return self.retriever
 
     @cached_property
     def _retrieves_by_chain(self) -> bool:
@@ -222,7 +211,7 @@ class OrderPreservingChain(
             self._check_method(options)
         return compared
 
-    from_chain_type: ClassVar = classmethod(from_chain_type)
+    from_chain_type = classmethod(from_chain_type)  # type: ignore[pydantic-field]
 
     @property
     def input_keys(self) -> list[str]:
@@ -270,28 +259,24 @@ class OrderPreservingChain(
                 `search_kwargs`) or like one of the inputs above (`filters`).
             ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
-        if kwargs:
-            raise _unknown(kwargs)
+        _refuse(kwargs)
         return self._run(self._answered, input, config)
 
     async def ainvoke(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Async version of `invoke`."""
-        if kwargs:
-            raise _unknown(kwargs)
+        _refuse(kwargs)
         return await self._arun(self._answered, input, config)
 
     def stream(self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[dict[str, Any]]:
         """Answer a question in pieces: the inputs, the documents, then the answer as the model generates it."""
-        if kwargs:
-            raise _unknown(kwargs)
+        _refuse(kwargs)
         yield from self._streamed(input, config)
 
     async def astream(
         self, input: Inputs, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """Async version of `stream`."""
-        if kwargs:
-            raise _unknown(kwargs)
+        _refuse(kwargs)
         async with aclosing(self._astreamed(input, config)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -385,17 +370,14 @@ class OrderPreservingChain(
 
     def _run(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
         """Run a body as a LangChain run."""
-        output: dict[str, Any] = self._call_with_config(
-            _with_signature(lambda given, config: run_sync(body(given, config))), given, config
-        )
-        return output
+        work = _with_signature(lambda given, config: run_sync(body(given, config)))
+        return self._call_with_config(work, given, config)
 
     async def _arun(self, body: _Body, given: Any, config: RunnableConfig | None) -> dict[str, Any]:
         async def work(given: Any, config: RunnableConfig) -> dict[str, Any]:
             return await run_async(body(given, config))
 
-        output: dict[str, Any] = await self._acall_with_config(_with_signature(work), given, config)
-        return output
+        return await self._acall_with_config(_with_signature(work), given, config)
 
     def _streamed(
         self, given: Any, config: RunnableConfig | None, kept: list[Answer] | None = None
@@ -405,8 +387,7 @@ class OrderPreservingChain(
             yield output.inputs()
             with closing(iterate_sync(steps)) as all_shown:  # type: ignore[type-var]
                 for shown in all_shown:
-                    if (piece := output.piece(shown)) is not None:
-                        yield piece
+                    yield from output.pieces(shown)
 
         return self._transform_stream_with_config(iter([given]), _with_signature(work), config)
 
@@ -418,7 +399,7 @@ class OrderPreservingChain(
             yield output.inputs()
             async with aclosing(iterate_async(steps)) as all_shown:  # type: ignore[type-var]
                 async for shown in all_shown:
-                    if (piece := output.piece(shown)) is not None:
+                    for piece in output.pieces(shown):
                         yield piece
 
         # Close it together with the caller's iteration, so that the model's stream ends immediately.
@@ -486,10 +467,11 @@ class OrderPreservingChain(
         return task, backend, limit
 
 
-def _unknown(kwargs: Mapping[str, Any]) -> OptionError:
-    hint = "; put the filter in the input, next to the question" if "filter" in kwargs else ""
-    names = ", ".join(kwargs)
-    return OptionError(f"unknown arguments: {names}; set the options of a chain at construction{hint}", kwargs)
+def _refuse(kwargs: Mapping[str, Any]) -> None:
+    if kwargs:
+        hint = "; put the filter in the input, next to the question" if "filter" in kwargs else ""
+        names = ", ".join(kwargs)
+        raise OptionError(f"unknown arguments: {names}; set the options of a chain at construction{hint}", kwargs)
 
 
 async def _once(given: Inputs) -> AsyncIterator[Inputs]:
@@ -513,14 +495,11 @@ def _with_signature(work: Any) -> Any:
 @contextmanager
 def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, default: int) -> Iterator[None]:
     """Share one limit among the calls of all questions that are started in this block."""
-    token = _batch_limit.set(Limit(_size(config) or default))
+    # As in LangChain, `max_concurrency` of the first question applies to all.
+    first = config[0] if isinstance(config, Sequence) and config else config
+    size = first.get("max_concurrency") if isinstance(first, dict) else None
+    token = _batch_limit.set(Limit(size or default))
     try:
         yield
     finally:
         _batch_limit.reset(token)
-
-
-def _size(config: RunnableConfig | Sequence[RunnableConfig] | None) -> int | None:
-    """`max_concurrency` of the config; as in LangChain, the config of the first question applies to all."""
-    first = config[0] if isinstance(config, Sequence) and config else config
-    return first.get("max_concurrency") if isinstance(first, dict) else None

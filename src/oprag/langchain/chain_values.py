@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -90,19 +90,23 @@ class ChainOutput:
         """The first piece: the input, without keys that later pieces replace."""
         return AddableDict({key: value for key, value in self.given.items() if key not in self.keys})
 
-    def piece(self, shown: Shown) -> AddableDict | None:
-        """The next piece of the output; None if it is empty."""
+    def pieces(self, shown: Shown) -> Iterator[AddableDict]:
+        """The next piece of the output, unless it is empty."""
+        piece: dict[str, Any] = {}
         if isinstance(shown, str):
+            piece = {self.keys.answer: shown} if shown else {}
             self.streamed = self.streamed or bool(shown)
-            return AddableDict({self.keys.answer: shown}) if shown else None
-        if isinstance(shown, Answer):
-            rest = self._answer(shown)
+        elif isinstance(shown, Answer):
+            piece = self._answer(shown)
             if self.streamed:
-                del rest[self.keys.answer]
-            return AddableDict(rest) if rest else None
-        new = self._new_in(shown)
-        first, self.searched = not self.searched, True
-        return AddableDict({self.keys.documents: new}) if self.keys.documents is not None and (new or first) else None
+                del piece[self.keys.answer]
+        else:
+            new = self._new_in(shown)
+            if self.keys.documents is not None and (new or not self.searched):
+                piece = {self.keys.documents: new}
+            self.searched = True
+        if piece:
+            yield AddableDict(piece)
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """The whole output."""

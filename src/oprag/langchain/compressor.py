@@ -10,7 +10,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, model_validator
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
-from oprag.adapters.fields import ContextFields, ReadSourceFields
+from oprag.adapters.fields import ContextFields
 from oprag.adapters.name_hints import LANGCHAIN_COMPRESSOR
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
@@ -23,7 +23,7 @@ from oprag.pipeline.select import warn_about_few
 __all__ = ["OrderPreservingCompressor"]
 
 
-class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextFields, BaseDocumentCompressor):
+class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCompressor):
     """Puts documents in the order of their source; the last step of a compression pipeline.
 
     A document's rank is its index in the given list, so put this step after rerankers and filters. A later step that
@@ -98,7 +98,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ReadSourceFields, ContextField
             check_question(query)
             inputs = yield from given_with_vectors(inputs, query, options, vector_sources(self))
         if self.read_source is not None:
-            inputs = yield from self._with_places(inputs, options)
+            inputs = yield from self._orders.complete(inputs, options, (), self._source_texts)
         return documents_of((yield from assemble_in_steps(inputs, options)), annotate=self.annotate)
 
     def _neighbors(self) -> NeighborReader | None:

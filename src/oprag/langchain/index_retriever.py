@@ -39,7 +39,6 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
     )
 
     _name_hints: ClassVar = LANGCHAIN_INDEX_RETRIEVER
-    _how_to_pass: ClassVar = {"oprag.DocumentIndex": ("index=index",)}
 
     index: SkipValidation[DocumentIndex] = Field(description="The oprag.DocumentIndex to search.")
     k: SkipValidation[int] = Field(default=128, description="Number of documents to return.")

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from oprag._internal.masking import listed
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
-from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields
+from oprag.adapters.fields import ContextFields, StoreOrderFields
 from oprag.adapters.name_hints import LANGCHAIN_RETRIEVER
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
@@ -101,8 +101,10 @@ class SearchFields(ContextFields):
             got = "neither" if self.retriever is None else "both"
             raise OptionError(f"pass exactly one of retriever= and vectorstore=, got {got}", None)
         if not isinstance(self.retriever, Runnable | VectorStore | None):
+            name = type(self.retriever).__name__
+            hint = "; pass DocumentIndexRetriever(index=...)" if name == "DocumentIndex" else ""
             raise OptionError(
-                f"retriever must be a LangChain retriever or vector store, got {type(self.retriever).__name__}",
+                f"retriever must be a LangChain retriever or vector store, got {name}{hint}",
                 self.retriever,
             )
         if isinstance(self.retriever, Runnable):
@@ -144,7 +146,7 @@ class _SearchRequest:
     context: Context | None = None
 
 
-class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFields, SearchFields, BaseRetriever):
+class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields, BaseRetriever):
     """Returns the documents of another retriever, or of a vector store, in the order of their source.
 
     Use it wherever a LangChain retriever is expected. Put rerankers and ensembles inside: once documents are in source
@@ -335,8 +337,8 @@ class OrderPreservingRetriever(EmbeddingsFields, ReadSourceFields, StoreOrderFie
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
         if self.read_source is not None or self.store_order:
-            ordering = stores if self.store_order else ()
-            inputs = yield from self._with_places(inputs, options, ordering, partial(filter_of, self, filter))
+            ordering, get_filter = stores if self.store_order else (), partial(filter_of, self, filter)
+            inputs = yield from self._orders.complete(inputs, options, ordering, self._source_texts, get_filter)
         return (yield from assemble_in_steps(inputs, options))
 
     def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig, options: ContextOptions) -> Step:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from langchain_core.documents import Document
 from pydantic import Field, SkipValidation
 
-from oprag.adapters.fields import VectorFields, list_of_neighbors
-from oprag.adapters.name_hints import HOW_TO_PASS
+from oprag.adapters.fields import SourceFields, list_of_neighbors
 from oprag.chunk import Chunk, changed
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["EmbeddingsFields", "check_sources", "chunk_of_stored", "neighbor_reader", "store_reader", "vector_sources"]
 
 
-class EmbeddingsFields(VectorFields):
+class EmbeddingsFields(SourceFields):
     """The options for embeddings, the vector cache and neighbors, as pydantic fields."""
 
-    _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embeddings"
     _neighbor_sources: ClassVar = (
         "a function that takes a document and a number (not an async function), or an oprag.DocumentIndex"

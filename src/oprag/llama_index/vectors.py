@@ -15,8 +15,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
 from oprag._internal.sync_async import Step, Steps
-from oprag.adapters.fields import ContextFields, ReadSourceFields, StoreOrderFields, VectorFields
-from oprag.adapters.name_hints import HOW_TO_PASS
+from oprag.adapters.fields import ContextFields, SourceFields, StoreOrderFields
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
@@ -44,7 +43,7 @@ FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
 _RESTRICTIONS = ("filters", "node_ids")
 
 
-class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextFields):
+class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     """The options of `ContextOptions`, and the options for vectors, neighbors and positions.
 
     Options can be assigned: they are validated, and an invalid value is not kept.
@@ -52,7 +51,6 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
 
     model_config = ConfigDict(defer_build=True, validate_assignment=True)
 
-    _how_to_pass: ClassVar = HOW_TO_PASS
     _embedder_option: ClassVar = "embed_model"
     _neighbor_sources: ClassVar = (
         "an index, a docstore, or a function that takes a node and a number (not an async function)"
@@ -163,7 +161,8 @@ class IndexFields(VectorFields, ReadSourceFields, StoreOrderFields, ContextField
             chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
             stores = [*stores, *map(LevelsInDocstore, docstores)]
-        inputs = yield from self._with_places(inputs, options, stores if known and self.store_order else ())
+        ordering = stores if known and self.store_order else ()
+        inputs = yield from self._orders.complete(inputs, options, ordering, self._source_texts)
         if docstores and (read := inputs.read_neighbors) is not None:
             spanned = lambda chunk, number: with_absolute_spans(list(read(chunk, number)), docstores)  # noqa: E731
             inputs = replace(inputs, read_neighbors=spanned)

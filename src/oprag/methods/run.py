@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -486,7 +486,7 @@ def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) 
     ]
     for call in calls:
         if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
-            raise ModelError(_described(call, task), call) from call.error
+            raise ModelError(_described(call, request.prompts, task), call) from call.error
     return calls
 
 
@@ -505,7 +505,7 @@ def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[s
     failed = [call for call in calls if call.error is not None]
     if failed:
         number = f"{len(failed)} of {len(calls)} calls failed"
-        first = f"the first: {_described(failed[0], task)}"
+        first = f"the first: {_described(failed[0], [call.prompt for call in calls], task)}"
         if not result.empty and result.parsed is None and not result.text.strip():
             raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
         notes.append(f"{number} and were skipped")
@@ -517,11 +517,14 @@ def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[s
     return notes
 
 
-def _described(call: Call, task: Task) -> str:
+def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
+    same_step = [prompt for prompt in prompts if prompt.step == call.step]
+    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
+    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
     # Join the lines of multi-line messages.
     reason = " ".join(masked_error(call.error).split())
     option = fitting_option(call, task)
-    return f"the model call {call.step!r} failed: {reason}{f'; set {option}' if option else ''}"
+    return f"the model call {call.step!r}{which} failed: {reason}{f'; set {option}' if option else ''}"
 
 
 # Bodies that run together.
@@ -592,14 +595,19 @@ def _together(bodies: tuple[Body, ...], perform: _Perform) -> Generator[Request,
 def _merged(requests: list[Any], perform: _Perform) -> Generator[Request, Any, Iterable[Any]]:
     """Merge requests of the same kind into one, and split its reply among them."""
     kind = type(requests[0])
-    if kind is Generate:
-        # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
-        return _split((yield from perform(Generate(_joined(requests, "prompts")))), requests, "prompts")
-    merged = kind(*(_joined(requests, one.name) for one in fields(kind)))
-    reply = yield from perform(merged)
+    if kind is ReadSources:
+        # A source that several bodies need is read once.
+        names = tuple(dict.fromkeys(_joined(requests, "sources")))
+        read = dict(zip(names, (yield from perform(ReadSources(names))), strict=True))
+        return [tuple(read[name] for name in request.sources) for request in requests]
     if kind is Embed:
-        return zip(_split(reply[0], requests, "questions"), _split(reply[1], requests, "texts"), strict=True)
-    return _split(reply, requests, fields(kind)[0].name)
+        questions, texts = yield from perform(Embed(_joined(requests, "questions"), _joined(requests, "texts")))
+        return zip(_split(questions, requests, "questions"), _split(texts, requests, "texts"), strict=True)
+    if kind is Retrieve:
+        reply = yield from perform(Retrieve(_joined(requests, "questions"), _joined(requests, "rooms")))
+        return _split(reply, requests, "questions")
+    # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
+    return _split((yield from perform(Generate(_joined(requests, "prompts")))), requests, "prompts")
 
 
 def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:

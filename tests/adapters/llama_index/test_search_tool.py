@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import re
 import sys
 import threading
 from collections.abc import Callable
@@ -17,9 +16,7 @@ from llama_index.core import StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
 from llama_index.core.agent.workflow.workflow_events import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer, Memory
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
@@ -477,18 +474,9 @@ def test_invalid_options_are_refused(options: dict[str, Any], message: str):
         create_search_tool(index, **options)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (None, "retriever\n  Input should be an instance of BaseRetriever"),
-        ("index", "retriever\n  Input should be an instance of BaseRetriever"),
-        (lambda query: [], "retriever\n  Input should be an instance of BaseRetriever"),
-        (SimpleVectorStore(), "pass retriever=VectorStoreIndex.from_vector_store(store).as_retriever()"),
-        (RetrieverQueryEngine.from_args(NumberedRetriever(), MockLLM()), "pass retriever=query_engine.retriever"),
-    ],
-)
-def test_what_cannot_be_searched_is_refused(wrong: Any, message: str):
-    with pytest.raises(ValidationError, match=re.escape(message)):
+@pytest.mark.parametrize("wrong", [None, "index", lambda query: [], SimpleVectorStore()])
+def test_what_cannot_be_searched_is_refused(wrong: Any):
+    with pytest.raises(ValidationError, match="retriever\n  Input should be an instance of BaseRetriever"):
         create_search_tool(wrong)
 
 
