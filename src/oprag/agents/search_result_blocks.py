@@ -14,7 +14,7 @@ from oprag._internal.masking import describe
 from oprag.agents.numbered_text import Part, head_of
 from oprag.chunk import Passage
 from oprag.errors import OptionError
-from oprag.methods.replies import part
+from oprag.methods.answer import part
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.pipeline.render import without_markers

@@ -15,9 +15,8 @@ from pydantic import BaseModel
 
 from oprag._internal.masking import describe
 from oprag.errors import PromptError, QueryError
-from oprag.methods.answer import Completion, Usage
+from oprag.methods.answer import Completion, Usage, reported_usage
 from oprag.methods.prompts import ALIASES, HELPERS, Message, Prompt, Role, as_text, missing_fields
-from oprag.methods.replies import reported_usage
 from oprag.methods.window import Window
 
 __all__ = [

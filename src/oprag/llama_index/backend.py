@@ -19,9 +19,8 @@ from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.llama_index.nodes import chunks_of
 from oprag.llama_index.vectors import FindPositions, NodeSources, context_of
-from oprag.methods.answer import Completion
+from oprag.methods.answer import Completion, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompt, Prompts
-from oprag.methods.replies import part
 from oprag.methods.run import Backend, Collected, completed
 from oprag.options import ContextOptions
 from oprag.pipeline.ranked_list import by_rank

@@ -14,9 +14,8 @@ from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, Pro
 from llama_index.core.prompts.rich import RichPromptTemplate
 
 from oprag.errors import PromptError, QueryError
-from oprag.methods.answer import Usage
+from oprag.methods.answer import Usage, part, reported_usage
 from oprag.methods.prompts import Message, Prompt, Role, Template, TextTemplate, missing_fields, text_of
-from oprag.methods.replies import part, reported_usage
 from oprag.methods.window import Window
 
 __all__ = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -25,6 +25,8 @@ __all__ = [
     "Route",
     "Usage",
     "nothing_found",
+    "part",
+    "reported_usage",
 ]
 
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
@@ -33,6 +35,12 @@ _CHARACTERS_IN_HTML = 4_000
 _NOTES_IN_HTML = 5
 _NAME_WIDTH = 80  # characters of a source name, page label or generated question
 _MAX_LINE_LENGTH = 4_000  # characters of a question or note
+
+# Names of token counts, by provider and framework.
+_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
+_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
+_DETAILS = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
+_CACHED = ("cache_read", "cached_tokens")
 
 Route = Literal["rag", "long_context"]
 
@@ -64,6 +72,29 @@ class Usage(NamedTuple):
             self.cached_tokens + other.cached_tokens,
             self.estimated or other.estimated,
         )
+
+
+def reported_usage(*holders: Any) -> Usage | None:
+    """The token usage that a model reported, in the first of these parts of its reply that has it; None without.
+
+    Args:
+        *holders: Mappings or objects, with the names of any provider or framework.
+    """
+    for counts in filter(None, holders):
+        input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
+        if input_tokens is not None and output_tokens is not None:
+            details = next((found for name in _DETAILS if (found := part(counts, name))), None)
+            return Usage(input_tokens, output_tokens, _count_in(details, _CACHED) or 0)
+    return None
+
+
+def part(holder: Any, name: str) -> Any:
+    """An item of a mapping or an attribute of an object; None if missing."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _count_in(holder: Any, names: tuple[str, ...]) -> int | None:
+    return next((value for name in names if isinstance(value := part(holder, name), int)), None)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Parse replies of models: token usage, answers with a confidence, lists of questions, and refusals.
+"""Parse replies of models: answers with a confidence, lists of questions, and refusals.
 
 Models do not always follow the requested format. All patterns take linear time, with bounded or possessive quantifiers,
 since a degenerate reply can contain thousands of spaces, lines or digits.
@@ -8,57 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from oprag.errors import OptionError
-from oprag.methods.answer import Completion, Usage
+from oprag.methods.answer import Completion
 
 __all__ = [
     "RatedAnswer",
     "is_refusal",
     "may_be_refusal",
-    "part",
     "questions_in",
     "rated_answer",
     "reply_text",
-    "reported_usage",
 ]
-
-# Names of token counts, by provider and framework.
-_INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_count")
-_OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
-_DETAILS = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
-_CACHED = ("cache_read", "cached_tokens")
 
 _QUOTES = "\"'“”‘’„«»*_`"
 """Quotation marks and Markdown emphasis."""
 
 _THINKING = re.compile(r"\A\s*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
-
-
-def reported_usage(*holders: Any) -> Usage | None:
-    """The token usage that a model reported, in the first of these parts of its reply that has it; None without.
-
-    Args:
-        *holders: Mappings or objects, with the names of any provider or framework.
-    """
-    for counts in filter(None, holders):
-        input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
-        if input_tokens is not None and output_tokens is not None:
-            details = next((found for name in _DETAILS if (found := part(counts, name))), None)
-            return Usage(input_tokens, output_tokens, _count_in(details, _CACHED) or 0)
-    return None
-
-
-def part(holder: Any, name: str) -> Any:
-    """An item of a mapping or an attribute of an object; None if missing."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
-
-
-def _count_in(holder: Any, names: tuple[str, ...]) -> int | None:
-    return next((value for name in names if isinstance(value := part(holder, name), int)), None)
 
 
 def reply_text(completion: Completion, reader: str) -> str:
