@@ -56,14 +56,6 @@ def test_the_values_can_be_held_by_json(method):
     assert [one["number"] for one in values["citations"]] == [one.number for one in answer.citations]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_the_report_of_an_empty_answer(method):
-    answer = World(sources={}).answer(method=method)
-    assert "note: nothing was retrieved" in answer.explain()
-    assert "0 calls, 0 tokens in, 0 out" in answer.explain()
-    assert json.dumps(answer.to_dict())
-
-
 def test_a_report():
     world = World(parts(2), rerank=["It sank [1].\nConfidence: 85", "No.\nConfidence: high"])
     report = world.answer(method="map_rerank", cite=True).explain()
@@ -99,11 +91,6 @@ def test_long_replies_are_short_in_the_report():
     call = next(line for line in answer.explain().splitlines() if line.split()[:1] == ["answer"])
     assert call.endswith("…")
     assert len(call) < 120
-
-
-def test_without_cite_there_are_no_citations():
-    assert World(parts(1), answer="It sank [1].").answer().citations == ()
-    assert len(World(parts(1), answer="It sank [1].").answer(cite=True).citations) == 1
 
 
 def test_answers_are_equal_by_what_they_say():

@@ -70,10 +70,6 @@ def test_a_citation_leads_to_its_passage_and_its_marker():
     assert (first.number, first.passage.text) == (1, "p0")
 
 
-def test_without_passages_nothing_is_cited():
-    assert cited("[1]", 0) == []
-
-
 def chunk(**fields) -> Chunk:
     return Chunk("x", 0, **fields)
 

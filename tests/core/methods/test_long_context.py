@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.errors import ModelError, SourceReadError, SourceTooLongError
+from oprag.errors import SourceReadError
 from oprag.methods import Generate, ReadSources, Retrieve
 from tests.core.methods.helpers import World, parts
 
@@ -37,16 +37,6 @@ def test_only_retrieved_sources_are_read_in_the_order_of_the_context():
 def test_a_source_that_is_not_there():
     with pytest.raises(SourceReadError, match="'lost'"):
         World(parts(1, "lost"), sources=WHOLE).answer(method="long_context")
-
-
-def test_a_source_that_does_not_fit():
-    with pytest.raises(SourceTooLongError, match="source 'voyage' has 6 tokens, more than source_token_budget=5"):
-        World(parts(1), sources=WHOLE).answer(method="long_context", source_token_budget=5)
-
-
-def test_without_its_one_call_there_is_no_answer():
-    with pytest.raises(ModelError, match="1 of 1 calls failed"):
-        World(parts(1), sources=WHOLE, answer=OSError("no")).answer(method="long_context", on_error="skip")
 
 
 def test_numbers_lead_to_sources():

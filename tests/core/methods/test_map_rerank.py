@@ -1,6 +1,6 @@
 import pytest
 
-from oprag.errors import ModelError, ModelWarning, OptionError
+from oprag.errors import ModelWarning, OptionError
 from oprag.methods import Completion, Embed, Generate
 from tests.core.methods.helpers import World, numbers, parts
 
@@ -38,10 +38,6 @@ def test_ties_go_by_the_order_of_the_context():
     assert ask(*rate(0, 0))[1].text == "Answer 0."
 
 
-def test_scales_compare():
-    assert ask(*rate("80", "8.5/10", "84 %"))[1].text == "Answer 1."
-
-
 @pytest.mark.parametrize("unreadable", ["high", "150", "-5", "7/0", ""])
 def test_an_unreadable_confidence_costs_its_passage_alone(unreadable):
     _, answer = ask(*rate(unreadable, 1))
@@ -66,10 +62,6 @@ def test_where_none_can_be_read_the_first_answer_stands_and_a_note_says_so():
     assert ["no confidence could be parsed" in note for note in answer.notes] == [True]
 
 
-def test_a_confidence_without_an_answer_does_not_win():
-    assert ask("Confidence: 100", *rate(3))[1].text == "Answer 0."
-
-
 def test_no_answer_at_all():
     _, answer = ask("", "  ", "Confidence: 80")
     assert answer.text == ""
@@ -84,11 +76,6 @@ def test_failed_calls_are_skipped():
     assert len(answer.answers) == 3
 
 
-def test_all_calls_failed():
-    with pytest.raises(ModelError, match="2 of 2 calls failed"):
-        ask(OSError("a"), OSError("b"), on_error="skip")
-
-
 def test_the_cosine_ranks_in_place_of_the_confidence():
     vectors = {"near": [1.0, 0.1], "far": [0.0, 1.0], "What?": [1.0, 0.0]}
     world = World(
@@ -100,12 +87,6 @@ def test_the_cosine_ranks_in_place_of_the_confidence():
     assert [one.chosen for one in answer.answers] == [False, False, True, False]
     assert [one.cosine is None for one in answer.answers] == [False, True, False, False]
     assert answer.answers[0].cosine == 0
-
-
-def test_answers_that_all_point_away_from_the_question():
-    vectors = {"a": [-1.0, 0.0], "b": [-1.0, 0.5], "What?": [1.0, 0.0]}
-    world = World(parts(2), rerank=["a", "b"], embed=vectors.__getitem__)
-    assert world.answer("What?", method="map_rerank", rank_by="cosine").text == "b"
 
 
 def test_a_model_that_gives_objects_is_refused():

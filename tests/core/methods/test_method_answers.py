@@ -102,8 +102,3 @@ def test_html_is_bounded_and_can_be_sent(text):
     html = compare("stuff", question=text, answer=text)._repr_html_()
     assert len(html.encode()) < 10_000
     assert {letter for letter in html if unicodedata.category(letter) in {"Cc", "Cs"}} <= {"\n"}
-
-
-def test_nothing_compared():
-    assert len(str(compare()).splitlines()) == 2
-    assert "<tbody></tbody>" in compare()._repr_html_()

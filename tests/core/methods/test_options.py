@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from oprag._internal.masking import describe
-from oprag.errors import OptionError, PromptError
-from oprag.methods import MethodOptions, Prompts
+from oprag.errors import OptionError
+from oprag.methods import MethodOptions
 from oprag.methods.options import as_method_options
 from tests.option_values import BAD_FOR_METHODS, GOOD_FOR_METHODS, cases
 
@@ -24,36 +24,11 @@ def test_wrong_values_are_refused(name, value):
     assert describe(value) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("answer_threshold", np.float32("nan")),
-        ("answer_threshold", np.float32(1.5)),
-        ("answer_threshold", np.bool_(True)),
-        ("variants", np.float32(2)),
-        ("passage_tokens", np.int64(0)),
-    ],
-)
-def test_wrong_numbers_of_numpy_are_refused(name, value):
-    with pytest.raises(OptionError, match=f"^{name} must be"):
-        MethodOptions(**{name: value})
-
-
 @pytest.mark.parametrize(("name", "value"), cases(GOOD_FOR_METHODS))
 def test_right_values_are_taken(name, value):
     taken = getattr(MethodOptions(**{name: value}), name)
     assert taken == value
     assert not isinstance(taken, np.generic | Fraction)
-
-
-def test_prompts_are_made_of_a_mapping():
-    options = MethodOptions(prompts={"answer": "{context} {question}"})  # type: ignore[arg-type]
-    assert isinstance(options.prompts, Prompts)
-    assert options.prompts.map == Prompts().map
-    with pytest.raises(PromptError):
-        MethodOptions(prompts={"answer": "{question}"})  # type: ignore[arg-type]
-    with pytest.raises(OptionError):
-        MethodOptions(prompts=["answer"])  # type: ignore[arg-type]
 
 
 def test_every_option_is_described():
@@ -80,8 +55,3 @@ def test_changing_options():
 def test_an_unknown_option_is_refused(name, hint):
     with pytest.raises(OptionError, match=f"unknown option '{name}'; {hint}"):
         as_method_options(None, {name: 1})
-
-
-def test_a_wrong_change_is_refused():
-    with pytest.raises(OptionError, match="variants must be"):
-        as_method_options(None, {"variants": 0})

@@ -101,26 +101,6 @@ def test_citations_and_map_rerank_keep_passages_apart(method: str):
     assert len(ranked.answer(method="map_rerank", passage_tokens=1_024).calls) == 6
 
 
-def test_a_long_passage_is_cut_and_its_end_shares_a_call_with_the_next_one():
-    text = prose(20)
-    spans = [(match.start(), match.end()) for match in re.finditer(r"(?:\S+\s+){1,5}", text)][:3]
-    first = [(spans[0][0], spans[0][1]), (spans[1][0], spans[1][1]), (spans[2][0], spans[2][1])]
-    chunks = cut(text, first)
-    far = Chunk("One two.", 3, metadata={"source": chunks[0].metadata["source"], "start_index": 90_000})
-    world = World([*chunks, far])
-    (context,) = world.answer(
-        method="refine",
-        prompts=ALONE,
-        context_options=ContextOptions(count_tokens=words, gap="[...]"),
-        passage_tokens=11,
-    ).contexts
-    assert len(context.passages) == 2
-    assert [words(text) for text in read(world)] == [10, 5 + 1 + 2]
-    assert "[...]" in read(world)[1]
-    whole = text[: first[-1][1]]
-    assert "".join(read(world)) == f"{whole}\n\n[...]\n\nOne two."
-
-
 @pytest.mark.parametrize(("more", "calls"), [(0, 1), (1, 2)])
 @pytest.mark.parametrize("header", [None, "From {source}:"])
 def test_a_passage_fills_the_window_to_the_last_token(header: str | None, more: int, calls: int):
@@ -133,12 +113,6 @@ def test_a_passage_fills_the_window_to_the_last_token(header: str | None, more: 
     world.context_options = options
     world.drive(answering(task))
     assert world.steps.count("map") == calls
-
-
-def test_inner_questions_read_them_together_too():
-    world = World(parts(20), variants="Who?\nWhere?")
-    world.answer(method="step_down", inner_method="map_reduce", variants=2, passage_tokens=1_024)
-    assert world.steps == ["variants", "map", "map", "reduce", "reduce", "aggregate"]
 
 
 @settings(max_examples=100)
@@ -183,20 +157,3 @@ def task_text(task: Task, passages: list[Any]) -> str:
     """The passages as the model reads them together."""
     between = "\n\n[...]\n\n" if task.context_options.gap else "\n\n"
     return between.join(task.shown(passage, 1) for passage in passages)
-
-
-def test_packing_takes_linear_time():
-    def work(count: int) -> float:
-        counted: list[int] = []
-
-        def counter(text: str) -> int:
-            counted.append(len(text))
-            return words(text)
-
-        context_options = ContextOptions(count_tokens=counter)
-        passages = split_passages(build_context(parts(count), context_options), 40 * count)
-        counted.clear()
-        packed(Task(QUESTION, MethodOptions(passage_tokens=40 * count), context_options), passages)
-        return sum(counted) / count
-
-    assert work(640) < 2 * work(80)

@@ -3,7 +3,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, Span, build_context
-from oprag.errors import TokenizerError
 from oprag.methods import split_passages
 from tests.core.methods.helpers import words
 from tests.helpers import cut, prose
@@ -19,10 +18,6 @@ def test_passages_that_fit_stay_as_they_are():
     chunks = cut("one two three four five", [(0, 7), (8, 13), (14, 23)])
     context = build_context([chunks[0], chunks[2]], WORDS)
     assert split_passages(context, 2) == context.passages
-
-
-def test_an_empty_context_has_none():
-    assert split_passages(build_context([]), 10) == ()
 
 
 def test_a_run_is_cut_at_chunk_borders():
@@ -106,18 +101,6 @@ def test_blank_passages_are_none():
     assert split_passages(build_context(chunks), 10) == ()
 
 
-def test_the_order_is_that_of_the_context():
-    texts = {name: prose(50, seed) for seed, name in enumerate("ab")}
-    chunks = [
-        Chunk(texts[name][start:end], rank, metadata={"source": name, "start_index": start})
-        for rank, (name, start, end) in enumerate([("a", 100, 250), ("b", 0, 90), ("a", 0, 90)])
-    ]
-    found = split_passages(build_context(chunks, WORDS), 3)
-    places = [(passage.source, passage.spans[0].start) for passage in found]
-    assert places == sorted(places)
-    assert len(places) > 9
-
-
 def test_other_orders_are_kept_as_well():
     text = prose(50)
     context = build_context(
@@ -128,12 +111,6 @@ def test_other_orders_are_kept_as_well():
     for hundred in range(3):
         inside = [start for start in starts if start // 100 == hundred]
         assert inside == sorted(inside)
-
-
-def test_a_counter_that_does_not_count_is_refused():
-    broken = ContextOptions(count_tokens=lambda text: -1)
-    with pytest.raises(TokenizerError):
-        split_passages(build_context(cut("one", [(0, 3)]), broken), 10)
 
 
 @pytest.mark.parametrize("separator", ["", "\n\n"])
@@ -165,22 +142,6 @@ def test_what_holds_for_any_chunks(separator, seed, size, step, left_out, most, 
     # Chunks that overlap are read twice where a border lies between them.
     places = [(passage.chunks[0].rank, passage.spans[0].start) for passage in found]
     assert places == sorted(places)
-
-
-def test_counting_a_long_chunk_takes_linear_time():
-    counted: list[int] = []
-
-    def counter(text: str) -> int:
-        counted.append(len(text))
-        return -(-len(text) // 4)
-
-    def work(length: int) -> float:
-        context = build_context(cut(prose(length), [(0, len(prose(length)))]), ContextOptions(count_tokens=counter))
-        counted.clear()
-        split_passages(context, 256)
-        return sum(counted) / len(context.passages[0].text)
-
-    assert work(32_000) < 2 * work(4_000)
 
 
 def test_counting_overlapping_chunks_takes_linear_time():

@@ -42,11 +42,6 @@ def test_a_prompt_without_a_field_that_its_step_needs_is_refused(step, field):
         with_prompts({step: text})
 
 
-def test_a_prompt_without_any_field_is_refused():
-    with pytest.raises(PromptError, match="got no fields"):
-        Prompts(answer=TextTemplate("Answer!"))
-
-
 @pytest.mark.parametrize(
     ("step", "text"),
     [
@@ -90,11 +85,6 @@ def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
     assert world.texts("answer") == [f"sailors {{x}}: Part 0 of voyage. {QUESTION}"]
 
 
-def test_an_input_that_is_missing_is_named():
-    with pytest.raises(PromptError, match=r"requires a value for \{audience\}"):
-        World(parts(1)).answer(prompts={"answer": "{audience} {context} {question}"})
-
-
 @pytest.mark.parametrize("name", ["anwser", "", "messages", "__class__"])
 def test_an_unknown_name_is_refused(name):
     with pytest.raises(OptionError, match=f"unknown prompt {name!r}; expected one of answer, refine") as caught:
@@ -118,18 +108,6 @@ def test_what_is_no_prompt_is_refused(value):
 def test_an_instruction_is_a_string(value):
     with pytest.raises(PromptError, match="instruction must be a string"):
         with_prompts({"instruction": value})
-
-
-def test_a_template_in_place_of_prompts_must_be_one():
-    wrong: dict[str, object] = {"answer": "{context} {question}"}
-    with pytest.raises(PromptError, match="the answer prompt must be a prompt template"):
-        Prompts(**wrong)  # type: ignore[arg-type]
-
-
-def test_all_prompts_at_once():
-    prompts = Prompts(instruction="Be brief.")
-    assert MethodOptions(prompts=prompts).prompts is prompts
-    assert MethodOptions().prompts == Prompts()
 
 
 def test_an_instruction_is_text_without_fields():

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oprag.errors import OptionError
 from oprag.methods import Completion
 from oprag.methods.replies import is_refusal, may_be_refusal
 from tests.core.methods.helpers import World, parts
@@ -29,53 +28,38 @@ def questions(reply: str | Completion, limit: int = 4) -> tuple[str, ...]:
     [
         ("85", 85),
         ("0", 0),
-        ("100", 100),
-        ("85.5", 85.5),
         ("85,5", 85.5),
         ("85 %", 85),
-        ("85%", 85),
         ("85 percent", 85),
-        ("8.5/10", 85),
         ("8,5 / 10", 85),
         ("4/5", 80),
         ("17 out of 20", 85),
-        ("85/100", 85),
         ("**85**", 85),
         ("<85>", 85),
-        ("[85]", 85),
-        ("`85`", 85),
         ("**8**/10", 80),
-        ("85/100.", 85),
         ("85<|im_end|>", 85),
-        ("85 [/INST]", 85),
         ("90 (3 of 4 points, could name the part number)", 90),
         ("90 because pages 1-10 agree", 90),
         ("85 - it was built in 1912", 85),
         ("On a scale of 0 to 100, 85", 85),
         ("9 (on a scale of 1 to 10)", 90),
         ("0.9", 90),
-        ("1.0", 100),
         ("1", 1),
         ("2.0", 2),
         ("0.5%", 0.5),
-        ("about 85.", 85),
         ("high (85)", 85),
         ("85 (on a scale from 0 to 100)", 85),
         ("high", None),
         ("", None),
         ("150", None),
-        ("101 %", None),
         ("-5", None),
         ("−5", None),
         ("11/10", None),
         ("7/0", None),
-        ("9" * 400, None),
         ("9" * 5_000, None),
         ("1,000", None),
         ("0-100", None),
         ("<number>", None),
-        ("nan", None),
-        ("inf", None),
     ],
 )
 def test_confidences(said, confidence):
@@ -89,68 +73,40 @@ def test_confidences(said, confidence):
     [
         "Paris\nConfidence: 85",
         "Paris\n\n**Confidence:** 85",
-        "Paris\n**Confidence: 85**",
         "Paris\n- Confidence: 85%",
         "Paris\nCONFIDENCE = 85",
-        "Paris\nconfidence 85",
         "Paris\nConfidence - 85",
-        "Paris\nConfidence – 85",
         "Paris\nConfidence level: 85",
         "Paris\nConfidence (0-100): 85",
-        "Paris\nConfidence (from 0 to 100): 85",
         "Paris\nConfidence：85％",
         "Paris\nScore: 85",
         "Paris\nScore:\n85",
-        "Paris\nScore = 85",
-        "Paris\nScore - 85",
-        "Paris\nScore: 85.",
-        "Paris\nScore: 85%",
-        "Paris\nScore: [85]",
-        "Paris\nScore: **85**",
-        "Paris\nScore: 85/100.",
         "Paris\nScore: 8.5/10",
         "Paris\nScore: High (85)",
         "Paris\nScore: 85 (the passage answers it fully)",
-        "Paris\nScore: 85 because the passage says so.",
         "Paris\nScore: 85 - The passage says so.\nReason: it does.",
         "Paris\nScore: 85<|im_end|>",
-        "Paris\nScore: 85</s>",
         "Paris\nScore (0-100): 85",
         "Paris\nScore (1-10): 8.5",
         "Paris\nHelpful Score: 85",
-        "Paris\nOverall score: 85",
         "Paris\nFinal Score: 85/100",
-        "Paris\n**Score:** 85",
-        "Paris\n**Score**: 85",
         "Paris\n**Score: 85**",
-        "Paris\n__Score:__ 85",
-        "Paris\n**Score:** _85_",
         "Paris\n> *Score*: 85",
         "Paris\n- **Score:** 85\n- **Reason:** it says so.",
         "Paris\n\n### Score\n85",
-        "Paris\n\n---\n\n**Helpful Score:** 85",
-        "Paris. Score: 85",
         "Paris Score: 85",
-        "Paris (score: 85/100)",
         "Paris. Confidence: 85 (the passage says so)",
         "Score: 85\nAnswer: Paris",
         "Score: 85 (the passage says so)\nHelpful Answer: Paris",
         "**Score:** 85 **Answer:** Paris",
-        "Confidence: 85. Answer: Paris",
         "Question: Where?\nHelpful Answer: Paris\nScore: 85",
         "1. Answer: Paris\n2. Score: 85",
         "**Answer: Paris**\n**Score: 85**",
-        "Paris\r\nConfidence: 85\r\n",
-        "Answer: Paris\nConfidence: 85",
         "**Answer:** Paris\nConfidence: 85",
         "Confidence: 85\nAnswer: Paris",
-        "Confidence: 85\n\nParis",
         "Paris\nConfidence: 85\nThe passage says so.",
         "Paris Confidence: 85",
-        "Paris. Confidence: 85.",
-        "Paris. **Confidence:** 85",
         "Paris (confidence: 85%)",
-        "Paris [Confidence: 85]",
         "Paris, confidence: 85",
         "Paris — confidence = 8.5/10",
         "Paris (confidence: 85, 0-100)",
@@ -164,17 +120,13 @@ def test_where_models_put_the_confidence(reply):
 @pytest.mark.parametrize(
     "reply",
     [
-        "Paris",
         "Paris, with 85 inhabitants",
         "It was said with confidence: all of them would come.",
-        "He had confidence in 85 men.",
         "Confidence in the crew was restored by the captain.",
         "Score: Ajax won, in the end.",
         "He lost confidence. 85 men left.",
-        "Confidence: the crew had it.",
         "It sank.\nConfidence in the crew was restored by the captain.",
         "They won.\nScore: 3 - 2 for England",
-        "They won.\nScore: 3:2",
         "They scored 85 points.",
         "confidence",
     ],
@@ -230,13 +182,6 @@ def test_a_model_that_runs_wild_takes_no_time(reply):
     assert time.process_time() - started < 20
 
 
-@pytest.mark.parametrize("digits", [400, 5_000])
-def test_a_scale_beyond_measure_is_no_error(digits):
-    text, confidence = rated(f"It sank.\nConfidence: 5/{'9' * digits}")
-    assert text == "It sank."
-    assert confidence is None or confidence < 1
-
-
 @given(st.text(), st.integers(0, 100))
 def test_whatever_is_answered_the_confidence_behind_it_is_read(text, confidence):
     assert rated(f"{text}\nConfidence: {confidence}")[1] == confidence
@@ -256,27 +201,19 @@ def test_no_reply_is_too_strange(reply):
     [
         ("What is it?", "What is it?"),
         ("1. What is it?", "What is it?"),
-        ("12) What is it?", "What is it?"),
         ("(3) What is it?", "What is it?"),
-        ("4: What is it?", "What is it?"),
         ("- What is it?", "What is it?"),
-        ("• What is it?", "What is it?"),
         ("  * What is it?  ", "What is it?"),
         ("Q1: What is it?", "What is it?"),
-        ("Question 2: What is it?", "What is it?"),
         ('"What is it?"', "What is it?"),
         ("**What is it?**", "What is it?"),
-        ("1. **What is it?**", "What is it?"),
         ("**1.** What is it?", "What is it?"),
-        ("**1. What is it?**", "What is it?"),
         ("**Question 1:** What is it?", "What is it?"),
-        ("- 1. What is it?", "What is it?"),
         ("1. Question: What is it?", "What is it?"),
         ("a) What is it?", "What is it?"),
         ("何ですか？", "何ですか？"),
         ("1984 was when?", "1984 was when?"),
         ("3.5 million people did what?", "3.5 million people did what?"),
-        ("1,000 men did what?", "1,000 men did what?"),
         ("10:30 is when which train leaves?", "10:30 is when which train leaves?"),
         ("Quebec is where?", "Quebec is where?"),
     ],
@@ -303,29 +240,19 @@ def test_no_questions(reply):
     assert questions(reply) == ()
 
 
-def test_objects_cannot_be_read():
-    with pytest.raises(OptionError, match=r"map_rerank parses the model's text.*structured output"):
-        rated(Completion("{}", parsed={}))
-
-
 @pytest.mark.parametrize(
     ("reply", "answer", "confidence"),
     [
         ("Confidence: 90\nScore: 3-2 for England", "Score: 3-2 for England", 90),
         ("The final score: 21.", "The final score: 21.", None),
-        ("Score: 3-2", "Score: 3-2", None),
         ("They won.\nScore: 3-2", "They won.\nScore: 3-2", None),
-        ("They won.\nScore: 85", "They won.", 85),
         ("They won.\nScore: 3-2\nScore: 85", "They won.\nScore: 3-2", 85),
         ("They won.\nScore: 150", "They won.", None),
-        ("They won.\nScore: -5", "They won.", None),
         ("They won.\nScore: high", "They won.", None),
-        ("They won.\nScore: N/A", "They won.", None),
         ("They won.\nScore:", "They won.", None),
         ("**Paris**\n**Score:** 85", "**Paris**", 85),
         ("Answer: -5 degrees\nScore: 85", "-5 degrees", 85),
         ("<think>Score: 20</think>Paris\nScore: 85", "Paris", 85),
-        ("Paris\nMy confidence: 90", "Paris", 90),
         ("Paris\nConfidence:\n85", "Paris", 85),
         ("Paris (confidence 85)", "Paris", 85),
         ('{"answer": "Paris", "confidence": 85}', "Paris", 85),

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from oprag import build_context
-from oprag.errors import BudgetError, ModelError, ModelWarning, OptionError, QueryError
+from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
     Generate,
@@ -99,13 +99,6 @@ def test_a_failed_call_before_a_search_that_finds_nothing_is_skipped(method):
     assert (answer.text, answer.notes[0]) == ("", "nothing was retrieved")
 
 
-def test_the_failed_one_of_many_is_named():
-    world = World(parts(16), map=[*["x"] * 6, ConnectionError("reset"), *["x"] * 9])
-    with pytest.raises(ModelError, match=r"'map' \(7 of 16\) failed: ConnectionError: reset") as caught:
-        world.answer(method="map_reduce")
-    assert "Part 6 of" in caught.value.value.prompt.text
-
-
 def test_prompts_that_were_not_sent_any_more_are_not_on_record():
     requests = answering(Task(QUESTION, MethodOptions(method="map_reduce", passage_tokens=APART)))
     assert isinstance(next(requests), Retrieve)
@@ -122,22 +115,9 @@ def test_a_call_that_the_user_has_seen_a_part_of_cannot_be_skipped():
         world.answer(on_error="skip")
 
 
-def test_too_few_replies_are_an_error():
-    requests = answering(Task(QUESTION))
-    next(requests)
-    requests.send((build_context(parts(1)),))
-    with pytest.raises(ValueError, match="zip"):
-        requests.send(())
-
-
 def test_errors_of_the_search_come_through():
     with pytest.raises(BudgetError):
         World(parts(1)).answer(context_options=build_context([], token_budget=1).options)
-
-
-def test_an_unknown_method():
-    with pytest.raises(OptionError, match="unknown method 'stuf'; expected one of stuff"):
-        World(parts(1)).answer(method="stuf")
 
 
 def test_usage_is_the_models_own():
@@ -264,8 +244,3 @@ def test_what_a_driver_throws_comes_through(error):
     next(requests)
     with pytest.raises(type(error)):
         requests.throw(error)
-
-
-def test_a_question_is_checked():
-    with pytest.raises(QueryError):
-        World(parts(1)).answer("  ")

@@ -1,8 +1,8 @@
 import pytest
 
 from oprag import Chunk, ContextOptions
-from oprag.errors import BudgetError, ModelError, ModelWarning, OptionError
-from oprag.methods import Completion, Generate, Retrieve, Window
+from oprag.errors import BudgetError, ModelError, ModelWarning
+from oprag.methods import Generate, Retrieve, Window
 from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
@@ -41,12 +41,6 @@ def test_two_calls_and_those_of_the_inner_method_for_each_variant(inner, calls, 
     assert len(answer.calls) == 2 + asked * calls(count)
     assert answer.text == "Answer of aggregate."
     assert [one.question for one in answer.answers] == VARIANTS[:asked]
-
-
-def test_the_inner_bodies_go_side_by_side():
-    world = World(parts(3), variants=lines(4))
-    world.answer(method="step_down", inner_method="map_reduce")
-    assert [len(request.prompts) for request in world.of(Generate)] == [1, 12, 4, 1]
 
 
 @pytest.mark.parametrize("method", ["step_down", "reciprocal"])
@@ -163,11 +157,6 @@ def test_choices_belong_to_the_question_of_the_user():
     assert "B. Ishmael" in world.texts("aggregate")[0]
 
 
-def test_a_model_that_gives_objects_is_refused():
-    with pytest.raises(OptionError, match="step_down parses the model's text"):
-        World(parts(1), variants=Completion("{}", parsed={})).answer(method="step_down")
-
-
 def test_markers_lead_to_the_passages_of_their_own_question():
     found = {QUESTION: parts(1), VARIANTS[0]: parts(2, "a"), VARIANTS[1]: parts(3, "b")}
     replies = ["One [2].", "Two [1, 3]."]
@@ -196,13 +185,6 @@ def test_brackets_in_answers_stay_as_they_are_where_nothing_is_cited():
     answer = world.answer(method="step_down", variants=2)
     assert [one.text for one in answer.answers] == ["a[1] of 1999", "b[1] [1999]"]
     assert "Answer: b[1] [1999]" in world.texts("aggregate")[0]
-
-
-def test_a_number_in_brackets_that_names_no_passage_does_not_become_another_number():
-    world = World(parts(2), variants=lines(2), answer=["First [1].", "Second [1] [1999]."])
-    answer = world.answer(method="step_down", variants=2, cite=True)
-    assert answer.answers[1].text.startswith("Second [3]")
-    assert "2001" not in answer.answers[1].text
 
 
 @pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])

@@ -24,12 +24,6 @@ def test_the_prompt_holds_the_context_as_it_is_rendered_and_the_question():
     assert QUESTION in world.texts("answer")[0]
 
 
-def test_another_order_of_the_context_is_kept():
-    world = World(parts(4))
-    world.answer(context_options=ContextOptions(order="rank"))
-    assert numbers(world.texts("answer")[0]) == [3, 2, 1, 0]
-
-
 def test_the_reply_may_be_streamed():
     world = World(parts(2))
     world.answer()

@@ -62,13 +62,6 @@ def test_citing_is_asked_for_and_passages_are_numbered(method):
     assert "like [1]" in asked.prompts[-1].text
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_without_citing_nothing_is_numbered(method):
-    asked = world()
-    asked.answer(method=method)
-    assert not any("[1]" in prompt.text for prompt in asked.prompts)
-
-
 def test_numbers_stand_in_the_header():
     assert MethodOptions(cite=True).numbered(ContextOptions()).header == "[{number}]"
     assert (
@@ -76,10 +69,6 @@ def test_numbers_stand_in_the_header():
     )
     assert MethodOptions(cite=True).numbered(ContextOptions(header="({number})")).header == "({number})"
     assert MethodOptions().numbered(ContextOptions(header="From {source}")).header == "From {source}"
-
-
-def test_braces_in_a_header_are_no_number():
-    assert MethodOptions(cite=True).numbered(ContextOptions(header="{{number}}")).header == "[{number}] {{number}}"
 
 
 def test_a_header_function_numbers_nothing():
@@ -110,12 +99,3 @@ def test_another_question_of_the_same_user():
     other = task.asking("Who?")
     assert (other.question, other.choices, other.chat_history) == ("Who?", (), ())
     assert (other.options, other.context_options, other.inputs) == (task.options, task.context_options, task.inputs)
-
-
-def test_the_step_names_the_prompt():
-    assert Task("What?").prompt("map", context="x").step == "map"
-
-
-def test_a_value_that_is_missing_is_named():
-    with pytest.raises(ValueError, match=r"requires a value for \{context\}"):
-        Task("What?").prompt("answer")

@@ -114,10 +114,6 @@ def test_the_sequence_goes_in_rounds():
     ]
 
 
-def test_no_bodies():
-    assert World().result(together()).text == ""
-
-
 def test_inner_bodies_may_have_inner_bodies():
     world = World(parts(1))
     inner = together(body("a", generate("a")), body("b", generate("b")))
@@ -167,13 +163,6 @@ def test_all_bodies_are_closed_when_the_driver_stops():
     next(flat)
     flat.close()
     assert sorted(closed) == ["x", "y", "z"]
-
-
-def test_too_few_replies_are_an_error():
-    flat = flattened(together(body("x", generate("a")), body("y", ReadSources(("s",)))))
-    assert next(flat) == ReadSources(("s",))
-    with pytest.raises(ValueError, match="shorter"):
-        flat.send(())
 
 
 def test_what_is_no_request_is_named():

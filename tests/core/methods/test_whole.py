@@ -98,12 +98,6 @@ def test_a_chunk_without_a_source_cannot_be_read_whole():
     assert caught.value.value.text == "text"
 
 
-def test_separators_stand_between_sources():
-    world = World([*parts(1, "a"), Chunk("x", 9, metadata={"source": "b"})], sources={"a": "AAA", "b": "BBB"})
-    world.answer(method="long_context", context_options=ContextOptions(separator=" // "))
-    assert "AAA // BBB" in world.texts("answer")[0]
-
-
 def test_a_source_behind_the_cut_was_not_read():
     chunks = [Chunk("One.", 0, source="a"), Chunk("Two.", 1, source="b"), Chunk("Three.", 2, source="c")]
     world = World(chunks, sources={"a": "A" * 400, "b": "B" * 400, "c": "C" * 400}, answer="Said [1], [2] and [3].")
