@@ -77,20 +77,6 @@ async def test_choices_reach_the_call_that_answers(framework: Framework, method:
     assert choices == ["a ship", "a {boat}"]
 
 
-@both_sides
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [([1], "choices must be a list of strings"), (["x"] * 27, "at most 26"), ("yes", "choices must be")],
-    ids=str,
-)
-async def test_what_are_no_choices_is_refused(framework: Framework, way: str, choices: Any, message: str):
-    model = framework.model()
-    answerer = framework.over(model)
-    with pytest.raises(QueryError, match=message):
-        await framework.answer(answerer, way, choices=choices)
-    assert (model.calls, framework.asked(answerer)) == ([], [])
-
-
 # Conversations
 
 
@@ -131,15 +117,6 @@ async def test_methods_share_one_search(framework: Framework, way: str):
     assert framework.asked(answerer) == [QUESTION]
     assert [row["calls"] for row in compared.rows()] == [1, 4, 5, 4, 1, 2]
     assert all(answer.context is compared[0].context for answer in compared)
-
-
-@both_sides
-async def test_questions_of_the_model_are_searched_for_once(framework: Framework, way: str):
-    answerer = framework.over(framework.model(reply=by_step), variants=2)
-    await framework.compare(answerer, way, ["step_down", "reciprocal"])
-    asked = framework.asked(answerer)
-    assert asked[0] == QUESTION
-    assert len(asked) == len(set(asked)) == 3
 
 
 @both_sides

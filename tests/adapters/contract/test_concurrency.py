@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from contextvars import ContextVar
 from typing import Any
@@ -13,14 +12,13 @@ import pytest
 from oprag.errors import ModelError
 from tests.adapters.contract.frameworks import (
     Framework,
-    both_sides,
     both_streams,
     each_framework,
     each_kind_of_model,
     each_way,
 )
 from tests.adapters.scripted import QUESTION, by_step
-from tests.meeting import Meeting, others, timed_out_once, until
+from tests.meeting import Meeting, others, until
 
 seen_by: ContextVar[str] = ContextVar("seen_by", default="nobody")
 
@@ -36,21 +34,6 @@ async def test_so_many_calls_at_the_same_time_and_no_more(framework: Framework, 
 
 
 @each_framework
-@both_sides
-async def test_inner_methods_share_the_limit(framework: Framework, way: str):
-    def meets(prompt: str) -> str:
-        if prompt.startswith("MAP"):
-            model.meeting = meeting
-        return by_step(prompt)
-
-    model, meeting = framework.model(reply=meets), Meeting(4)
-    answerer = framework.over(model, "step_down", 6, inner_method="map_reduce", max_concurrency=4)
-    await framework.run(answerer, way)
-    assert model.peak == 4
-    assert len(model.calls) == 2 + 2 * 7
-
-
-@each_framework
 @each_way
 async def test_the_sequence_is_that_of_the_passages_whatever_takes_longest(framework: Framework, way: str):
     def slow_first(prompt: str) -> str:
@@ -63,76 +46,6 @@ async def test_the_sequence_is_that_of_the_passages_whatever_takes_longest(frame
     text = await framework.run(framework.over(framework.model(reply=slow_first), "map_reduce", 6), way)
     places = [text.index(f"Says {number}.") for number in range(6)]
     assert places == sorted(places)
-
-
-@each_framework
-@each_way
-async def test_context_variables_reach_every_call(framework: Framework, way: str):
-    heard: list[str] = []
-
-    def listening(prompt: str) -> str:
-        heard.append(seen_by.get())
-        return "An answer."
-
-    model = framework.model(reply=listening, seconds=0.01)
-    token = seen_by.set(way)
-    try:
-        await framework.run(framework.over(model, "map_reduce", 9), way)
-    finally:
-        seen_by.reset(token)
-    assert heard == [way] * 10
-
-
-@each_framework
-async def test_context_variables_of_several_questions_are_kept_apart(framework: Framework):
-    heard: dict[str, set[str]] = {}
-
-    def listening(prompt: str) -> str:
-        heard.setdefault(prompt.rsplit("Q: ", 1)[1], set()).add(seen_by.get())
-        return "An answer."
-
-    answerer = framework.over(framework.model(reply=listening, seconds=0.01), "map_reduce")
-
-    async def ask(name: str) -> None:
-        seen_by.set(name)
-        await answerer.aanswer(f"{name}?")
-        await asyncio.to_thread(answerer.answer, f"{name}?")
-
-    await asyncio.gather(*(asyncio.create_task(ask(name)) for name in "abcd"))
-    assert heard == {f"{name}?": {name} for name in "abcd"}
-
-
-@each_framework
-async def test_the_event_loop_is_not_blocked(framework: Framework):
-    """Eight calls wait for something that another task does."""
-    model = framework.model(meeting=Meeting())
-
-    async def let_them_go_on() -> None:
-        await until(lambda: model.running == 8)
-        model.meeting.open()
-
-    beside = asyncio.create_task(let_them_go_on())
-    await framework.run(framework.over(model, "map_reduce", 16), "async_once")
-    await beside
-    assert len(model.calls) == 17
-
-
-@each_framework
-async def test_many_threads_and_loops_at_once(framework: Framework):
-    answerer = framework.over(framework.model(reply=by_step, seconds=0.005), "map_reduce", 3)
-    questions = [f"What of {number}?" for number in range(8)]
-    alone = [answerer.answer(question).text for question in questions]
-    assert len(set(alone)) == 8
-
-    def in_a_loop(question: str) -> Any:
-        return asyncio.run(answerer.aanswer(question))
-
-    in_loops = [asyncio.to_thread(in_a_loop, question) for question in questions[:3]]
-    in_threads = [asyncio.to_thread(answerer.answer, question) for question in questions[3:6]]
-    here = [answerer.aanswer(question) for question in questions[6:]]
-    together = await asyncio.gather(*in_loops, *in_threads, *here)
-    assert [answer.text for answer in together] == alone
-    assert threading.current_thread() is threading.main_thread()
 
 
 @each_framework
@@ -170,18 +83,6 @@ async def test_cancelling_cancels_the_calls(framework: Framework, asking: str, m
 
 
 @each_framework
-@pytest.mark.parametrize("way", ["async_once", "aanswer"])
-async def test_a_timeout_cancels_the_calls(framework: Framework, way: str):
-    model = framework.model(seconds=600)
-    answerer = framework.over(model, "map_rerank")
-    work = answerer.aanswer(QUESTION) if way == "aanswer" else framework.run(answerer, way)
-    with pytest.raises(TimeoutError):
-        await timed_out_once(lambda: len(model.calls) == 4, work)
-    assert (model.running, model.cut_off) == (0, 4)
-    assert await others() == set()
-
-
-@each_framework
 @pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "step_down"])
 async def test_a_failing_call_cancels_those_beside_it(framework: Framework, method: str):
     first, failing = (1, 2) if method == "step_down" else (0, 4)
@@ -197,17 +98,6 @@ async def test_a_failing_call_cancels_those_beside_it(framework: Framework, meth
     assert (model.running, model.cut_off) == (0, failing - first)
     assert await others() == set()
     assert len(model.calls) == failing + 1
-
-
-@each_framework
-@pytest.mark.parametrize("way", ["once", "stream"])
-async def test_a_failing_call_stops_those_that_wait(framework: Framework, way: str):
-    model = framework.model(error=lambda number: ConnectionError("away") if number == 0 else None, seconds=0.1)
-    with pytest.raises(ModelError):
-        await framework.run(framework.over(model, "map_reduce", 30, max_concurrency=6), way)
-    # Seven at most on a machine that is free; a thread that has to wait for it learns of the failure later.
-    assert len(model.calls) < 30
-    assert model.running == 0
 
 
 @each_framework
@@ -254,27 +144,3 @@ async def test_a_stream_that_is_left_ends_the_call(framework: Framework, way: st
     await until(lambda: model.running == 0)
     assert model.cut_off == 1
     assert await others() == set()
-
-
-@each_framework
-@pytest.mark.parametrize("method", ["stuff", "map_reduce", "refine"])
-def test_an_interrupt_ends_the_question(framework: Framework, method: str):
-    def interrupts(number: int) -> BaseException | None:
-        return KeyboardInterrupt() if number == 1 or method == "stuff" else None
-
-    model = framework.model(error=interrupts, seconds=0.2)
-    with pytest.raises(KeyboardInterrupt):
-        framework.over(model, method, 20, max_concurrency=3).answer(QUESTION)
-    # An interrupt waits for nobody: what two other threads have taken up by now is asked, and no call after that.
-    begun = len(model.calls)
-    time.sleep(0.2)
-    asyncio.run(until(lambda: model.running == 0))
-    assert len(model.calls) <= min(begun + 2, 19)
-
-
-@each_framework
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_is_never_skipped(framework: Framework, error: type[BaseException]):
-    model = framework.model(error=lambda number: error())
-    with pytest.raises(error):
-        framework.over(model, "map_reduce", 3, on_error="skip").answer(QUESTION)

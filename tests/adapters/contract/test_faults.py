@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 import oprag
-from oprag.errors import ModelError, ModelWarning, SourceReadError, SourceTooLongError
+from oprag.errors import ModelError, ModelWarning
 from oprag.methods import Call
 from tests.adapters.contract.frameworks import (
-    SOURCE,
     Framework,
     both_sides,
     both_streams,
@@ -139,17 +138,6 @@ async def test_a_stream_that_breaks_before_anything_was_shown_can_be_skipped(fra
     assert text.startswith("Refine")
 
 
-@each_framework
-@each_way
-async def test_it_goes_on_working_after_a_failure(framework: Framework, way: str):
-    """As when a server was away and is back."""
-    answerer = framework.over(framework.model(error=on(0, 1)))
-    for _ in range(2):
-        with pytest.raises(ModelError):
-            await framework.run(answerer, way)
-    assert await framework.run(answerer, way) == "An answer."
-
-
 # What is not the model's
 
 
@@ -167,14 +155,3 @@ async def test_errors_of_an_embedding_model_are_its_own(framework: Framework, wa
     answerer = framework.over(framework.model(reply=by_step), "reciprocal", **given)
     with pytest.raises(LookupError, match="no vectors"):
         await framework.run(answerer, way)
-
-
-@each_framework
-@each_way
-@pytest.mark.parametrize("method", ["long_context", "self_route"])
-async def test_a_source_that_cannot_be_read(framework: Framework, method: str, way: str):
-    model = framework.model(reply=by_step)
-    with pytest.raises(SourceReadError, match=f"'{SOURCE}'"):
-        await framework.run(framework.over(model, method, read_source={"other": "x"}), way)
-    with pytest.raises(SourceTooLongError, match="source_token_budget"):
-        await framework.run(framework.over(model, method, source_token_budget=2), way)

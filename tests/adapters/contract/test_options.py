@@ -188,15 +188,6 @@ def test_an_option_that_is_assigned_is_followed(surface: Surface):
     assert len(surface.numbers(surface.use(made))) == 2
 
 
-@each_surface
-def test_two_options_that_contradict_each_other_are_refused(surface: Surface):
-    message = "max_candidates must be at least k, got max_candidates=3 and k=4"
-    with pytest.raises(OptionError, match=message):
-        ContextOptions(k=4, max_candidates=3)
-    with pytest.raises(ValidationError, match=message):
-        surface.make(k=4, max_candidates=3)
-
-
 @each_assignable_surface
 @pytest.mark.parametrize("value", [2, "no"])
 def test_annotate_is_true_or_false(surface: Surface, value: Any):

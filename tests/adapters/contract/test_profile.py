@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
 from oprag.errors import InputFileError, OptionError
@@ -99,12 +98,6 @@ def test_a_method_is_not_lost_where_no_answers_are_made(surface: Surface, method
     assert surface.cls(**profile.context, **surface.parts()).k == 3
 
 
-@each_that_retrieves
-def test_a_method_that_answers_as_without_it_is_no_obstacle(surface: Surface):
-    method = {"method": "stuff", "passage_tokens": 1_024, "cite": False}
-    assert surface.cls.from_profile(Profile(context={"k": 3}, method=method), **surface.parts()).k == 3
-
-
 @each_that_answers
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(surface: Surface):
     profile = Profile(context={"stitch": False, "k": 3})
@@ -118,22 +111,6 @@ def test_text_that_was_not_stitched_is_not_stitched_in_silence(surface: Surface)
 @each_that_retrieves
 def test_chunks_that_were_not_stitched_come_back_as_they_are_asked_for(surface: Surface):
     assert surface.cls.from_profile(Profile(context={"stitch": False}), **surface.parts()).stitch is False
-
-
-@each_surface
-def test_what_the_constructor_refuses_is_refused(surface: Surface, tmp_path: Path):
-    path = written(tmp_path, {"k": 8, "order": "rank"})
-    with pytest.raises(ValidationError, match="max_candidates must be at least k, got max_candidates=3 and k=8"):
-        surface.cls.from_profile(path, **surface.parts(), max_candidates=3)
-    with pytest.raises(ValidationError, match="kk"):
-        surface.cls.from_profile(Profile(), **surface.parts(), kk=3)
-
-
-@each_that_answers
-def test_a_method_that_is_unknown_is_refused(surface: Surface, tmp_path: Path):
-    path = written(tmp_path, {"k": 8}, {"method": "reciprocl"})
-    with pytest.raises(ValidationError, match="unknown method 'reciprocl'"):
-        surface.cls.from_profile(path, **surface.parts())
 
 
 @each_surface

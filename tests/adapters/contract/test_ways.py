@@ -13,7 +13,6 @@ from tests.adapters.contract.frameworks import (
     KINDS_OF_MODEL,
     WAYS,
     Framework,
-    both_sides,
     both_streams,
     each_framework,
     each_kind_of_model,
@@ -112,18 +111,6 @@ async def test_prompts_answers_and_documents_are_the_same_every_way(method: str)
     assert all(seen[0])
     assert seen[1:] == seen[:1] * 11
     assert said[1:] == said[:1] * 7
-
-
-@each_kind_of_model
-@both_sides
-@each_method
-async def test_the_rich_answer_is_that_of_every_way(framework: Framework, way: str, method: str):
-    first, second = framework.model(reply=by_step), framework.model(reply=by_step)
-    answer = await framework.answer(framework.over(first, method, max_concurrency=1), way)
-    text = await framework.run(framework.over(second, method, max_concurrency=1), "once")
-    assert (answer.text, first.read) == (text, second.read)
-    assert [call.prompt.text for call in answer.calls] == first.read
-    assert [call.step for call in answer.calls] == first.steps == CALLS[method]
 
 
 @pytest.mark.parametrize("inner", INNER)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
-from oprag.errors import BudgetError
 from tests.adapters.contract.frameworks import (
     SOURCE,
     Framework,
@@ -65,15 +62,6 @@ async def test_the_documents_are_those_that_were_read(framework: Framework, way:
     assert kept == list(range(COUNT - len(kept), COUNT))
     assert [int(number) for number in re.findall(r"Part (\d+)", model.read[0])] == kept
     assert 3 < len(kept) < 10
-
-
-@each_way
-@each_method
-async def test_what_cannot_fit_is_refused_before_the_call(framework: Framework, method: str, way: str):
-    model, answerer = windowed(framework, method, 100)
-    with pytest.raises(BudgetError, match=r"needs 2\d\d tokens, too many for the model's context window of 1"):
-        await framework.run(answerer, way, "Why? " * 200)
-    assert model.read == []
 
 
 @both_sides

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from langchain_core.caches import InMemoryCache
-from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import RunnableLambda, RunnableMap
@@ -16,20 +15,7 @@ from pydantic import Field
 from oprag.methods import Usage
 from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, full_chain, run
 from tests.adapters.langchain.chain.test_usage import answered, streamed_or_not
-from tests.adapters.scripted import METHODS, QUESTION, STEPS, both_sides, by_step
-
-
-@every_way
-@pytest.mark.parametrize("counts", [True, False], ids=["counting", "silent"])
-@pytest.mark.parametrize("method", METHODS)
-async def test_an_equal_question_is_answered_out_of_the_cache(method: str, counts: bool, way: str):
-    # Without streaming, so that LangChain asks the cache for streams too.
-    model = Model(reply=by_step, counts=counts, cache=InMemoryCache(), disable_streaming=True)
-    chain = full_chain(model, method)
-    first = await run(chain, way, {"input": QUESTION})
-    made = len(model.calls)
-    assert (await run(chain, way, {"input": QUESTION}))["answer"] == first["answer"]
-    assert len(model.calls) == made
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
 @both_sides
@@ -44,14 +30,6 @@ async def test_a_hit_costs_no_tokens(counts: bool, is_async: bool):
     assert [call.usage for call in again.calls] == [Usage()] * len(first.calls)
     assert not again.usage.estimated
     assert "estimated" not in again.explain()
-
-
-def test_only_the_hits_among_the_calls_are_free():
-    model = Model(reply=by_step, counts=True, cache=InMemoryCache())
-    chain_of(model, method="map_reduce").answer(QUESTION)
-    other = STEPS | {"reduce": "SUM UP {answers} Q: {question}"}
-    answer = chain_of(model, method="map_reduce", prompts=other).answer(QUESTION)
-    assert [call.usage.input_tokens for call in answer.calls] == [0, 0, 0, 0, 1_000]
 
 
 @both_sides
@@ -110,17 +88,3 @@ async def test_figures_that_an_older_integration_left_in_the_metadata(
 ):
     answer = await answered(chain_of(Reporting(about=about)), is_async=is_async, streaming=streaming)
     assert answer.usage == Usage(11, 5)
-
-
-@both_sides
-async def test_metadata_without_figures_is_estimated(is_async: bool):
-    about = {"token_usage": {"prompt_tokens": None, "completion_tokens": 5}, "usage": "much"}
-    answer = await answered(chain_of(Reporting(about=about)), is_async=is_async)
-    assert answer.usage.estimated
-
-
-def test_models_that_complete_texts_are_cached_too():
-    """LangChain hands on nothing but their text, so every call is an estimate."""
-    model = FakeListLLM(responses=["One.", "Two."], cache=InMemoryCache())
-    chain = chain_of(model)
-    assert [chain.answer(QUESTION).text for _ in range(2)] == ["One.", "One."]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import aclosing
 
 import pytest
 
-from oprag.errors import ModelError
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.scripted import QUESTION
 from tests.meeting import until
@@ -53,17 +51,6 @@ async def test_a_stream_that_is_closed_before_the_model_was_asked_asks_nothing()
         await anext(pieces)
         await anext(pieces)
     assert model.calls == []
-
-
-def test_a_failing_sync_batch_leaves_nothing_running():
-    model = Model(seconds=0.05, error=lambda number: ConnectionError("away") if number == 0 else None)
-    chain = chain_of(model, count=4, method="map_reduce")
-    with pytest.raises(ModelError):
-        chain.batch([f"{number}?" for number in range(4)], {"max_concurrency": 2})
-    assert model.running == 0
-    begun = len(model.calls)
-    time.sleep(0.15)
-    assert len(model.calls) == begun
 
 
 async def test_cancelling_ends_the_runs_of_a_trace(collector):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -19,7 +18,7 @@ from pydantic import ValidationError
 
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
-from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, full_chain, ranked, run
+from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, ranked, run
 from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 
@@ -46,12 +45,6 @@ async def test_configurable_fields(way: str):
     model.calls.clear()
     await run(chain, way, QUESTION, {"configurable": {"method": "refine", "passage_tokens": 1_024}})
     assert model.steps == ["answer"]
-
-
-async def test_a_wrong_configurable_value_is_refused():
-    chain: Any = chain_of(Model()).configurable_fields(method=ConfigurableField("method"))
-    with pytest.raises(ValidationError, match="nonsense"):
-        chain.invoke(QUESTION, {"configurable": {"method": "nonsense"}})
 
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
@@ -120,22 +113,6 @@ def test_values_that_cannot_be_are_refused_when_the_chain_is_made(options: dict[
     given = {"llm": Model(), "retriever": Found(documents=[]), **options}
     with pytest.raises(ValueError):  # noqa: PT011 - which one is told by the option
         OrderPreservingChain(**given)
-
-
-def test_numbers_of_numpy_are_taken():
-    """As they come out of a data frame."""
-    chain = full_chain(
-        Model(reply=by_step),
-        "reciprocal",
-        k=np.int64(2),
-        token_budget=np.int32(500),
-        variants=np.int64(2),
-        max_concurrency=np.int64(1),
-    ).model_copy(update={"answer_threshold": np.float32(-0.5)})
-    answer = chain.answer(QUESTION)
-    assert [len(context.kept) for context in answer.contexts] == [2, 2, 2]
-    assert type(chain.k) is type(chain.variants) is int
-    assert chain.answer_threshold == -0.5
 
 
 def test_the_model_and_the_store_of_a_chain_can_be_configured(store):

@@ -13,9 +13,9 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, full_chain, run
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
 from tests.adapters.langchain.conftest import parts
-from tests.adapters.scripted import QUESTION, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides
 from tests.meeting import Meeting
 
 
@@ -42,20 +42,6 @@ async def test_the_most_calls_of_a_question(way: str, own: dict[str, Any], confi
 
 
 @both_sides
-@pytest.mark.parametrize("most", [1, 3, 20])
-async def test_a_batch_has_one_limit_for_all_questions(is_async: bool, most: int):
-    # Each question makes four calls at the same time.
-    model = Model(meeting=Meeting(min(most, 4)))
-    chain = chain_of(model, count=4, method="map_reduce")
-    inputs = [f"{number}?" for number in range(5)]
-    config: Any = {"max_concurrency": most}
-    results = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
-    assert [result["input"] for result in results] == inputs
-    assert min(most, 4) <= model.peak <= most
-    assert len(model.calls) == 25
-
-
-@both_sides
 @pytest.mark.parametrize(
     ("own", "config", "most"),
     [
@@ -79,16 +65,6 @@ async def all_of(chain: Any, inputs: list[Any], config: Any, *, is_async: bool) 
     """The results of a batch, in the sequence of the inputs."""
     results: list[Any] = await chain.abatch(inputs, config) if is_async else chain.batch(inputs, config)
     return results
-
-
-@both_sides
-@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
-async def test_inner_questions_of_a_batch_share_a_limit_of_one(is_async: bool, method: str):
-    model = Model(reply=by_step)
-    chain = full_chain(model, method, inner_method="map_reduce", variants=2, count=3, max_concurrency=1)
-    batch = all_of(chain, ["One?", "Two?"], None, is_async=is_async)
-    assert len(await asyncio.wait_for(batch, 60)) == 2
-    assert model.peak == 1
 
 
 @both_sides

@@ -19,9 +19,9 @@ from langchain_core.prompts import (
 )
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, full_chain, run
+from tests.adapters.langchain.chain.conftest import Found, Model, full_chain, run
 from tests.adapters.langchain.conftest import parts
-from tests.adapters.scripted import HOSTILE, METHODS, QUESTION, STEPS, by_step
+from tests.adapters.scripted import HOSTILE, METHODS, QUESTION, by_step
 
 PARTS = parts(2)
 HISTORY = [HumanMessage("Who sailed?"), AIMessage("Ada.")]
@@ -140,29 +140,6 @@ def test_inputs_with_the_names_of_our_fields_do_not_change_what_is_asked(method:
     assert seen[1] == seen[0]
 
 
-def test_a_variable_without_a_value_is_named():
-    from oprag.errors import PromptError
-
-    prompt = PromptTemplate.from_template("{context} {input} {language}")
-    chain = OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={"answer": prompt})
-    with pytest.raises(PromptError, match="language"):
-        chain.invoke({"input": QUESTION})
-
-
-@pytest.mark.parametrize(
-    ("step", "prompt"),
-    [
-        ("answer", PromptTemplate.from_template("{input}")),
-        ("answer", ChatPromptTemplate.from_messages([("human", "{context}")])),
-        ("refine", PromptTemplate.from_template("{context} {input}")),
-    ],
-    ids=str,
-)
-def test_a_prompt_that_makes_no_sense_is_refused_when_the_chain_is_made(step: str, prompt: Any):
-    with pytest.raises(ValueError, match=step):
-        OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={step: prompt})
-
-
 def test_pictures_in_a_prompt_are_refused_not_dropped():
     from oprag.errors import PromptError
 
@@ -191,19 +168,6 @@ def test_templates_of_every_format_fill_in_data(text: str, template_format: Any)
     assert model.read == [f"READ {text} ASK {text}? END"]
 
 
-def test_braces_in_messages_of_a_placeholder_are_data():
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
-    )
-    model = Model()
-    chain = OrderPreservingChain(
-        llm=model, retriever=Found(documents=PARTS), prompts={"answer": prompt}, condense=False
-    )
-    history = [HumanMessage("{context} {{x}}"), AIMessage("{unclosed")]
-    chain.invoke({"input": "{input}?", "chat_history": history})
-    assert model.calls[0][1:] == [*history, HumanMessage("{input}?")]
-
-
 def test_a_model_that_completes_texts_reads_one_text():
     from langchain_core.language_models import FakeListLLM
 
@@ -218,11 +182,3 @@ def test_a_model_that_completes_texts_reads_one_text():
     assert "System:" not in seen[0]
     assert "Human:" not in seen[0]
     assert PARTS[0].page_content in seen[0]
-
-
-def test_values_of_the_call_fill_prompts_of_every_step():
-    model = Model(reply=by_step)
-    prompts = {step: f"{text} {{language}}" for step, text in STEPS.items()}
-    chain_of(model, method="map_reduce", prompts=prompts).answer(QUESTION, language="German")
-    assert len(model.read) == 5
-    assert all(prompt.endswith("German") for prompt in model.read)

@@ -12,7 +12,6 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
-from oprag.errors import OptionError
 from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
 from tests.adapters.langchain.conftest import numbers_of
 from tests.adapters.scripted import QUESTION, both_sides
@@ -88,23 +87,6 @@ async def test_the_answer_is_the_object(way: str, method: str):
     assert numbers_of(result["context"]) == [0, 1]
 
 
-@every_way
-async def test_a_schema_gives_a_mapping(way: str):
-    schema = Verdict.model_json_schema() | {"title": "Verdict"}
-    chain = chain_of(Structured().with_structured_output(schema), count=1)
-    assert (await run(chain, way, QUESTION))["answer"] == FOUND.model_dump()
-
-
-@every_way
-async def test_include_raw_gives_the_message_too(way: str):
-    chain = chain_of(Structured(counts=True).with_structured_output(Verdict, include_raw=True), count=2)
-    answer = (await run(chain, way, QUESTION))["answer"]
-    assert sorted(answer) == ["parsed", "parsing_error", "raw"]
-    assert answer["parsed"] == FOUND
-    assert answer["parsing_error"] is None
-    assert answer["raw"].tool_calls[0]["args"] == FOUND.model_dump()
-
-
 @both_sides
 async def test_an_answer_holds_text_and_object(is_async: bool):
     chain = chain_of(Structured().with_structured_output(Verdict), count=2, method="map_reduce")
@@ -143,14 +125,6 @@ async def test_any_object_can_be_the_answer(way: str, value: Any):
     answer = (await run(chain, way, QUESTION))["answer"]
     assert answer == value
     assert type(answer) is type(value)
-
-
-@every_way
-@pytest.mark.parametrize("method", ["map_rerank", "step_down"])
-async def test_methods_that_read_text_say_so(way: str, method: str):
-    chain = chain_of(Structured().with_structured_output(Verdict), count=2, method=method)
-    with pytest.raises(OptionError, match="structured output"):
-        await run(chain, way, QUESTION)
 
 
 # Streamed, LangChain's parsers pass over an object that is not whole yet, and one that never will be too.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 from typing import Any
 
@@ -68,23 +67,6 @@ class Iterators(Model):
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_streams_that_cannot_be_closed(way: str):
     assert (await run(chain_of(Iterators()), way, QUESTION))["answer"] == "It sank."
-
-
-@pytest.mark.parametrize("on_error", ["raise", "skip"])
-async def test_a_client_that_cancels_itself_cancels_the_question(on_error: str):
-    numbers = iter(range(10))
-
-    async def model(prompt: Any) -> str:
-        if next(numbers) == 1:
-            raise asyncio.CancelledError
-        return "An answer."
-
-    cancels = RunnableLambda(lambda prompt: "An answer.", afunc=model)
-    with pytest.raises(asyncio.CancelledError):
-        await chain_of(cancels, method="map_reduce", max_concurrency=1, on_error=on_error).ainvoke(QUESTION)
-    numbers = iter(range(10))
-    with pytest.raises(asyncio.CancelledError):
-        await chain_of(cancels, on_error=on_error).abatch([QUESTION] * 3)
 
 
 @every_way
@@ -177,13 +159,6 @@ def test_documents_without_text_are_no_reason_for_a_call(method: str):
     )
     assert model.calls == []
     assert answer.notes == ("the retrieved chunks have no text",)
-
-
-def test_a_page_stands_in_the_header_without_an_offset():
-    model = Model()
-    found = Found(documents=[Document("Text.", metadata={"source": "f.pdf", "page_label": "iv"})])
-    chain_of(model, retriever=found, header="{source} p.{page}").invoke(QUESTION)
-    assert "f.pdf p.iv\nText." in model.read[0]
 
 
 def test_prompts_without_our_fields_ask_for_markers_too():

@@ -120,19 +120,3 @@ def test_a_key_in_the_error_of_a_call_is_not_told():
     assert not any("0123456789" in one for one in told)
     assert all("PermissionError: 401 Incorrect API key provided: ***" in one for one in (told[0], told[1], told[3]))
     assert str(answer.failed_calls[0].error) == said
-
-
-async def test_usage_callbacks_of_langchain_see_the_same():
-    from langchain_core.callbacks import UsageMetadataCallbackHandler
-
-    class Named(Model):
-        def _result(self, messages: Any, text: str) -> ChatResult:
-            result = super()._result(messages, text)
-            result.generations[0].message.response_metadata = {"model_name": "scripted"}
-            return result
-
-    handler = UsageMetadataCallbackHandler()
-    chain = chain_of(Named(counts=True), method="map_reduce")
-    answer = await chain.aanswer(QUESTION, config={"callbacks": [handler]})
-    told = handler.usage_metadata["scripted"]
-    assert (told["input_tokens"], told["output_tokens"]) == answer.usage[:2]

@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
-from oprag.errors import BudgetError
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, ranked
 from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
 
@@ -102,14 +101,3 @@ def test_the_window_of_the_model_that_is_chosen():
     _, chain = windowed("stuff", None, alternatives)
     assert len(chain.invoke({"input": QUESTION})["context"]) == COUNT
     assert len(chain.invoke({"input": QUESTION}, {"configurable": {"which": "small"}})["context"]) < 10
-
-
-@both_sides
-async def test_a_conversation_that_is_too_long_is_refused(is_async: bool):
-    model, chain = windowed("stuff", 100)
-    history = [("word " * 50, "word " * 50)]
-    with pytest.raises(BudgetError, match="model call 'condense' needs"):
-        await chain.aanswer(QUESTION, chat_history=history) if is_async else chain.answer(
-            QUESTION, chat_history=history
-        )
-    assert model.calls == []

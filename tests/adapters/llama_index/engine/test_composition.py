@@ -11,9 +11,9 @@ from llama_index.core.chat_engine.types import AgentChatResponse
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import QueryEngineTool
 
-from tests.adapters.llama_index.conftest import ListRetriever, numbers
-from tests.adapters.llama_index.engine.conftest import Model, engine_of, parts
-from tests.adapters.scripted import QUESTION, both_sides, part_numbers
+from tests.adapters.llama_index.conftest import numbers
+from tests.adapters.llama_index.engine.conftest import Model, engine_of
+from tests.adapters.scripted import QUESTION, both_sides
 
 
 def tool_of(engine: Any, name: str = "voyages") -> QueryEngineTool:
@@ -91,23 +91,3 @@ async def test_a_chat_says_what_is_cited(is_async: bool, streaming: bool):
     assert citation["text"] == "Part 2 of voyage."
     (cited,) = [scored for scored in answered.source_nodes if scored.node.node_id in citation["ids"]]
     assert numbers([cited]) == [2]
-
-
-@both_sides
-async def test_a_tool_says_what_is_cited(is_async: bool):
-    tool = tool_of(engine_of(Model(reply=lambda prompt: "He sailed [3]."), cite=True))
-    output = await tool.acall(QUESTION) if is_async else tool.call(QUESTION)
-    assert [one["number"] for one in output.raw_output.metadata["oprag"]["citations"]] == [3]
-
-
-def test_in_a_chat_that_does_not_stream_though_the_engine_does():
-    engine = chat_engine(Model(reply=lambda prompt: "One two three."), streaming=True)
-    assert str(engine.chat("And the second?")) == "One two three."
-
-
-def test_engines_over_one_retriever_know_nothing_of_each_other():
-    retriever = ListRetriever(parts())
-    first, second = Model(reply=lambda prompt: "one"), Model(reply=lambda prompt: "two")
-    engines = [engine_of(first, retriever=retriever), engine_of(second, retriever=retriever, k=1)]
-    assert [str(engine.query(QUESTION)) for engine in engines] == ["one", "two"]
-    assert [len(part_numbers(model.read[0])) for model in (first, second)] == [4, 1]

@@ -55,24 +55,6 @@ async def test_cancelling_a_question_cancels_its_retrieval():
     assert await others() == set()
 
 
-async def test_a_stream_that_is_closed_early_closes_the_call():
-    model = Model(reply=lambda prompt: "one two three four")
-    response: Any = await engine_of(model, streaming=True).aquery(QUESTION)
-    async for _ in response.response_gen:
-        break
-    await response.response_gen.aclose()
-    assert await others() == set()
-    assert (model.running, model.cut_off) == (0, 1)
-
-
-def test_a_stream_that_is_closed_early_closes_the_call_sync():
-    model = Model(reply=lambda prompt: "one two three four")
-    response: Any = engine_of(model, streaming=True).query(QUESTION)
-    next(response.response_gen)
-    response.response_gen.close()
-    assert (model.running, model.cut_off) == (0, 1)
-
-
 def test_a_stream_that_nobody_reads_ends_with_its_response():
     model = Model(reply=lambda prompt: "one two three four")
     response: Any = engine_of(model, streaming=True).query(QUESTION)

@@ -6,10 +6,9 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from oprag.methods import MethodOptions
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
-from tests.adapters.scripted import QUESTION, by_step
+from tests.adapters.scripted import by_step
 
 
 class Failing(BaseRetriever):
@@ -32,9 +31,3 @@ async def test_nodes_are_not_changed(way: str):
     before = [scored.model_dump_json() for scored in nodes]
     await run(full_engine(Model(reply=by_step), "step_down", retriever=ListRetriever(nodes), annotate=True), way)
     assert [scored.model_dump_json() for scored in nodes] == before
-
-
-def test_the_empty_answer_is_not_the_models():
-    answer = engine_of(Model(), retriever=ListRetriever([])).answer(QUESTION)
-    assert answer.text == MethodOptions().empty_answer
-    assert answer.notes == ("nothing was retrieved",)

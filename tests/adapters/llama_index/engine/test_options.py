@@ -16,7 +16,6 @@ from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQuery
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
 from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
-from tests.helpers import WordEmbedder
 
 
 @pytest.mark.parametrize(
@@ -131,16 +130,6 @@ def test_a_retriever_that_fuses_ordered_nodes_is_refused():
         engine_of(Model(), retriever=QueryFusionRetriever([ours], llm=Model()))
 
 
-class ListOfPostprocessors(list[Any]):
-    pass
-
-
-def test_postprocessors_can_be_any_sequence():
-    some: list[Any] = [(), [], (OddFirst(),), ListOfPostprocessors([OddFirst()])]
-    for given in some:
-        assert str(engine_of(Model(), node_postprocessors=given).query(QUESTION)) == "An answer."
-
-
 @every_way
 async def test_an_order_preserving_retriever_has_options_of_its_own(way: str):
     ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3, header="<{source}>")
@@ -216,9 +205,6 @@ class AsyncWords(HashedWords):
         return list(map(self._get_text_embedding, texts))
 
 
-EMBEDDINGS = [HashedWords(), WordEmbedder()]
-
-
 def near_and_far(prompt: str) -> str:
     if prompt.startswith("VARIANTS"):
         return "Who sailed?\nWho cooked?\nWho slept?"
@@ -227,17 +213,6 @@ def near_and_far(prompt: str) -> str:
     if prompt.endswith("Who cooked?"):
         return "What happened on the voyage?"
     return "Something else entirely." if prompt.startswith("ANSWER") else "The last word."
-
-
-@every_way
-@pytest.mark.parametrize("embed_model", EMBEDDINGS, ids=lambda embed_model: type(embed_model).__name__)
-async def test_reciprocal_keeps_the_answers_that_are_near_the_question(way: str, embed_model: Any):
-    model = Model(reply=near_and_far)
-    engine = engine_of(model, method="reciprocal", variants=3, embed_model=embed_model)
-    text, _ = await run(engine, way)
-    assert text == "The last word."
-    assert "Question: Who cooked?\nAnswer: What happened on the voyage?" in model.read[-1]
-    assert "Who sailed?" not in model.read[-1]
 
 
 @pytest.mark.parametrize("way", ["aquery", "astream"])

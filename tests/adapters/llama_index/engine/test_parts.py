@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node, texts
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_method, full_engine, parts
@@ -61,19 +60,13 @@ async def test_the_parts_make_what_query_makes(method: str, is_async: bool):
 
 ASSEMBLIES: list[dict[str, Any]] = [
     {},
-    {"k": 4},
     {"token_budget": 80, "count_tokens": len},
-    {"stitch": True},
     {"annotate": True},
     {"order": "rank"},
-    {"order": "reverse_rank"},
     {"order": "edges"},
     {"order": "random", "seed": 3},
-    {"source_ranking": "best_first"},
     {"source_ranking": "best_last"},
-    {"source_ranking": "score_sum"},
     {"source_ranking": "name"},
-    {"on_missing_position": "first"},
 ]
 
 
@@ -90,15 +83,6 @@ async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool
     response = await synthesized(engine, is_async, given)
     assert texts(response.source_nodes) == texts(given)
     assert apart.read == whole.read
-
-
-@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
-@pytest.mark.parametrize("missing", ["last", "first"])
-def test_nodes_without_a_position_stay_where_they_are(missing: str):
-    nodes = [*parts(3), NodeWithScore(node=TextNode(id_="x", text="Loose.", metadata={"file_name": "voyage"}), score=0)]
-    engine = engine_of(Model(), retriever=ListRetriever(nodes), on_missing_position=missing)
-    given = engine.retrieve(BUNDLE)
-    assert texts(engine.synthesize(BUNDLE, given).source_nodes) == texts(given)
 
 
 @both_sides
@@ -129,15 +113,6 @@ async def test_a_plain_question_is_taken_as_the_built_in_engine_does(is_async: b
     assert len(await retrieved(theirs, is_async, QUESTION)) == len(await retrieved(ours, is_async, QUESTION)) == 2
     expected = await synthesized(theirs, is_async, nodes, QUESTION)
     assert type(await synthesized(ours, is_async, nodes, QUESTION)) is type(expected)
-
-
-@both_sides
-async def test_synthesize_streams_too(is_async: bool):
-    response: Any = await synthesized(engine_of(Model(), streaming=True), is_async, parts(2))
-    assert isinstance(response, AsyncStreamingResponse if is_async else StreamingResponse)
-    answered: Any = response.get_response()
-    whole = await answered if is_async else answered
-    assert whole.response == "An answer."
 
 
 @both_sides

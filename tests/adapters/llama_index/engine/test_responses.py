@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from llama_index.core import Settings
 from llama_index.core.base.response.schema import (
-    AsyncStreamingResponse,
     PydanticResponse,
-    Response,
-    StreamingResponse,
 )
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
@@ -21,11 +18,9 @@ from oprag.errors import ModelError
 from oprag.llama_index import OrderPreservingQueryEngine
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked
 from tests.adapters.llama_index.engine.conftest import (
-    WAYS,
     Model,
     both_models,
     engine_of,
-    every_method,
     every_way,
     full_engine,
     parts,
@@ -62,16 +57,6 @@ async def test_the_types_are_those_of_the_built_in_engine(way: str, count: int):
     assert {name for name in vars(ours) if not name.startswith("_")} == {
         name for name in vars(theirs) if not name.startswith("_")
     }
-
-
-@every_method
-@pytest.mark.parametrize(
-    ("way", "kind"),
-    list(zip(WAYS, [Response, Response, StreamingResponse, AsyncStreamingResponse], strict=True)),
-)
-async def test_every_method_gives_these_types(method: str, way: str, kind: type[Any]):
-    _, response = await run(full_engine(Model(), method), way)
-    assert type(response) is kind
 
 
 @every_way
@@ -192,15 +177,6 @@ async def test_nodes_can_be_given_back_as_whole_passages(way: str):
     _, response = await run(engine, way)
     assert [node.text for node in response.source_nodes] == [text]
     assert text in model.read[0]
-
-
-@every_way
-async def test_copies_say_how_they_were_placed(way: str):
-    engine: Any = engine_of(Model(), annotate=True)
-    _, response = await run(engine, way)
-    given = {id(node.node) for node in engine.retriever.nodes}
-    assert all(id(node.node) not in given for node in response.source_nodes)
-    assert [node.node.metadata["oprag"]["rank"] for node in response.source_nodes] == [3, 2, 1, 0]
 
 
 @every_way

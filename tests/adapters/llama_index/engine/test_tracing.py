@@ -9,9 +9,7 @@ import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index.core.callbacks.schema import EventPayload
 from llama_index.core.instrumentation.events.llm import (
-    LLMChatEndEvent,
     LLMChatStartEvent,
-    LLMCompletionStartEvent,
 )
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
@@ -35,12 +33,11 @@ from tests.adapters.llama_index.engine.conftest import (
     respond,
     run,
 )
-from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 from tests.meeting import Meeting
 
 ENGINE = "OrderPreservingQueryEngine"
 # How often the model is called for four passages.
-CALLS = dict(zip(METHODS, [1, 4, 5, 4, 4, 4, 1, 2], strict=True))
 
 
 def ancestors(spans: Spans, name: str) -> list[str]:
@@ -107,18 +104,6 @@ async def test_what_the_events_hold(way: str, events: Events):
     last: Any = found[QueryEndEvent]
     assert last.response is response
     assert len(found[RetrievalEndEvent].nodes) == 4  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("method", METHODS)
-@every_way
-async def test_every_call_is_told_of(method: str, way: str, events: Events):
-    model = Model(reply=by_step)
-    await run(full_engine(model, method), way)
-    count = Counter(kinds(events))
-    assert count[LLMChatStartEvent] == count[LLMChatEndEvent] == CALLS[method] == len(model.calls)
-    for kind in (QueryStartEvent, QueryEndEvent, SynthesizeStartEvent, SynthesizeEndEvent):
-        assert count[kind] == 1
-    assert count[RetrievalStartEvent] == (3 if method in {"step_down", "reciprocal"} else 1)
 
 
 @both_sides
@@ -253,9 +238,3 @@ def test_postprocessors_get_the_callbacks_of_the_engine():
     assert first.callback_manager is built_in.callback_manager
     engine_of(Model(), node_postprocessors=[second], callback_manager=manager)
     assert second.callback_manager is manager
-
-
-def test_completion_models_tell_of_completions(events: Events):
-    engine_of(Model(chats=False)).query(QUESTION)
-    (start,) = [event for event in events.seen if isinstance(event, LLMCompletionStartEvent)]
-    assert start.prompt.endswith(f"Q: {QUESTION}")
