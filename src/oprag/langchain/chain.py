@@ -126,7 +126,6 @@ class OrderPreservingChain(
     citations_key: SkipValidation[str | None] = Field(
         default="citations", description="Output key of the citations if cite=True; None leaves them out."
     )
-
     message_key: SkipValidation[str | None] = Field(
         default="message", description="Output key of the answer as a cited message if cite=True; None leaves it out."
     )
@@ -426,9 +425,8 @@ class OrderPreservingChain(
         """Answer a question with several methods that share contexts and replies."""
         inputs = checked_inputs(given, self.input_key, self._used_inputs)
         questions = [self._question(inputs, config, one) for one in options]
-        first = questions[0][1]
         for task, backend, limit in questions:
-            backend.found, backend.known = first.found, first.known
+            backend.found, backend.known = questions[0][1].found, questions[0][1].known
             yield from prepare(task, backend)
             kept.append((yield from drive(task, backend, limit)))
         return {answer.method: answer.text for answer in kept}
@@ -458,12 +456,9 @@ class OrderPreservingChain(
         backend = LangChainBackend(
             self.llm, retriever, task.context_options, self.embeddings, config, filter, reader=reader
         )
-        limit = _batch_limit.get()
-        if limit is None:
-            limit = Limit(config.get("max_concurrency") or options.max_concurrency)
-        else:
-            # A nested chain must not use this limit: it would deadlock, waiting for calls that wait for it.
-            _batch_limit.set(None)
+        limit = _batch_limit.get() or Limit(config.get("max_concurrency") or options.max_concurrency)
+        # A nested chain must not use the limit of a batch: it would deadlock, waiting for calls that wait for it.
+        _batch_limit.set(None)
         return task, backend, limit
 
 

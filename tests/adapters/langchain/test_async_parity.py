@@ -1,6 +1,5 @@
 """Every public method has an async twin that gives the same, and neither calls the other side in secret."""
 
-import asyncio
 import inspect
 import threading
 from typing import Any
@@ -153,17 +152,6 @@ async def test_a_wrapped_retriever_is_called_from_its_own_side():
     assert (await from_async.aget_context(QUESTION)).text == from_sync.get_context(QUESTION).text
 
 
-class Bare(VectorStore):
-    """A store of the user's own, with just the methods that are given to it."""
-
-    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        return refuse()  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_texts(cls, texts: Any, embedding: Any, metadatas: Any = None, **kwargs: Any) -> "Bare":
-        raise NotImplementedError
-
-
 class ThreadNoting(SyncAndAsync):
     """Has sync searches alone, and notes on which thread they run."""
 
@@ -190,26 +178,3 @@ async def test_a_store_without_async_methods_does_not_hold_up_the_event_loop(opt
     assert len(store.threads) == 1
     assert threading.get_ident() not in store.threads
     assert found == retriever.invoke(QUESTION)
-
-
-class Meeting(InMemoryVectorStore):
-    """Answers only when as many questions are under way as the barrier waits for."""
-
-    barrier: asyncio.Barrier
-
-    async def asimilarity_search_with_score(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        await self.barrier.wait()
-        return await super().asimilarity_search_with_score(query, k, **kwargs)
-
-
-async def test_questions_are_searched_for_at_the_same_time():
-    store = store_of(parts(), Meeting)
-    store.barrier = asyncio.Barrier(4)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=3)
-    questions = [f"Question {number}?" for number in range(4)]
-    answers = await asyncio.wait_for(retriever.abatch(questions), timeout=10)
-    assert [numbers_of(found) for found in answers] == [
-        numbers_of(retriever.invoke(question)) for question in questions
-    ]

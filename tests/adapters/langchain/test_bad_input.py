@@ -31,29 +31,6 @@ async def test_a_question_that_cannot_be_searched_for_is_refused(store, question
         await retriever.aget_context(question)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [None, "text", {"documents": []}, iter([Document("x")]), Document("x"), 5],
-    ids=["None", "string", "dict", "iterator", "one document", "number"],
-)
-async def test_a_wrapped_runnable_that_gives_no_list(given: Any):
-    retriever = OrderPreservingRetriever(retriever=giving(given))
-    with pytest.raises(ChunkError, match="must return a list of documents"):
-        retriever.invoke(QUESTION)
-    with pytest.raises(ChunkError, match="must return a list of documents"):
-        await retriever.ainvoke(QUESTION)
-
-
-@pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, ("text", 0.5), (0.5, Document("x"))])
-async def test_a_wrapped_runnable_that_gives_something_else_than_documents(wrong: Any):
-    retriever = OrderPreservingRetriever(retriever=giving([Document("x"), wrong]))
-    with pytest.raises(ChunkError, match="at index 1") as caught:
-        retriever.invoke(QUESTION)
-    assert caught.value.value is wrong
-    with pytest.raises(ChunkError, match=r"RunnableLambda must return documents, .* at index 1"):
-        await retriever.ainvoke(QUESTION)
-
-
 async def test_a_wrapped_runnable_may_give_scores():
     """As `RunnableLambda(store.similarity_search_with_score)` does."""
     retriever = OrderPreservingRetriever(retriever=giving([(Document("x"), 0.5), (Document("y"), None)]), order="rank")

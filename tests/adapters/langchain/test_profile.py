@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.adapters.langchain.chain.conftest import Model
 from tests.adapters.langchain.conftest import parts, store_of
@@ -50,10 +50,3 @@ def test_a_retriever_of_the_profile_has_its_own_options(tmp_path, store):
     assert len(chain.answer(QUESTION).contexts[0].kept) == len(retriever.get_context(QUESTION).kept)
     with pytest.raises(ValidationError, match=r"has its own options; set .* there"):
         OrderPreservingChain.from_profile(profile, llm=Model(), retriever=retriever)
-
-
-def test_what_the_constructors_need_is_asked_for_as_ever():
-    with pytest.raises(ValidationError, match="pass exactly one of retriever= and vectorstore=, got neither"):
-        OrderPreservingRetriever.from_profile(Profile())
-    with pytest.raises(ValidationError, match="thresholds require vectors"):
-        OrderPreservingCompressor.from_profile(Profile(context={"similarity_threshold": 0.5}))

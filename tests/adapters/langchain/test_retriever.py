@@ -22,11 +22,6 @@ def test_a_vector_store_gives_its_best_documents_in_the_order_of_the_source(stor
     assert numbers_of(found) == sorted(best) != best
 
 
-def test_over_a_vector_store_the_defaults_are_those_of_the_paper(store):
-    retriever = OrderPreservingRetriever(vectorstore=store)
-    assert (retriever.k, retriever.token_budget) == (128, 16_384)
-
-
 def test_of_128_chunks_and_16384_tokens_whichever_is_reached_first_binds():
     many = store_of(parts(200))
     assert len(OrderPreservingRetriever(vectorstore=many).invoke(QUESTION)) == 128
@@ -57,13 +52,6 @@ def test_a_k_of_the_user_is_the_only_limit():
     assert len(OrderPreservingRetriever(vectorstore=long, token_budget=7_000).invoke(QUESTION)) == 2
 
 
-def test_the_defaults_over_a_vector_store_can_be_switched_off():
-    store = store_of(parts(200))
-    retriever = OrderPreservingRetriever(vectorstore=store, k=None, max_candidates=150, token_budget=None)
-    assert (retriever.k, retriever.token_budget) == (None, None)
-    assert len(retriever.invoke(QUESTION)) == 150
-
-
 def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
     with pytest.raises(ValidationError, match="k=None with a vector store requires max_candidates"):
         OrderPreservingRetriever(vectorstore=store, k=None)
@@ -82,13 +70,6 @@ def test_k_of_a_call_travels_through_bind_batch_and_stream(store):
     assert len(retriever.bind(k=3).invoke(QUESTION)) == 3
     assert [len(found) for found in retriever.batch([QUESTION, "Who?"], None, k=4)] == [4, 4]
     assert [len(found) for found in retriever.stream(QUESTION, None, k=2)] == [2]
-
-
-def test_k_can_be_a_configurable_field(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs={"k": 4})
-    configurable = retriever.configurable_fields(k=ConfigurableField(id="k"))
-    assert len(configurable.invoke(QUESTION)) == 4
-    assert len(configurable.invoke(QUESTION, config={"configurable": {"k": 2}})) == 2
 
 
 def test_every_option_can_be_a_configurable_field(store):
@@ -126,12 +107,6 @@ def test_duplicates_of_a_retriever_that_repeats_by_design_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(OrderPreservingRetriever(retriever=wrapped, k=12).invoke(QUESTION)) == 6
-
-
-@pytest.mark.parametrize("unknown", [{"serach_kwargs": {}}, {"top_k": 3}, {"similarity_top_k": 3}, {"kwargs": {}}])
-def test_unknown_names_are_refused_at_construction(store, unknown: dict[str, Any]):
-    with pytest.raises(ValidationError, match=next(iter(unknown))):
-        OrderPreservingRetriever(vectorstore=store, **unknown)
 
 
 @pytest.mark.parametrize("unknown", [{"top_k": 3}, {"search_kwargs": {}}, {"fetch_k": 3}, {"where": {}}])

@@ -134,12 +134,6 @@ def test_the_store_is_asked_for_fetch_k_candidates():
     assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=2)))
 
 
-def test_the_store_is_searched_once():
-    store = store_of(parts(), RecordingStore)
-    OrderPreservingRetriever(vectorstore=store).invoke(QUESTION)
-    assert store.calls == [("similarity", {"k": 128})]
-
-
 def test_k_inside_search_kwargs_is_the_k_of_the_retriever(store):
     given = {"k": 3}
     retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs=given)
@@ -302,15 +296,6 @@ def test_an_item_that_is_not_a_document_is_named(search_type: Any, item: Any, go
     with pytest.raises(ChunkError, match=re.escape(message)) as caught:
         retriever.invoke(QUESTION)
     assert caught.value.value is item
-
-
-def test_scores_of_a_search_by_vector_are_read_in_the_same_way():
-    class Loose(InMemoryVectorStore):
-        def similarity_search_with_score_by_vector(self, *args: Any, **kwargs: Any) -> Any:
-            return [(found, None) for found, _ in super().similarity_search_with_score_by_vector(*args, **kwargs)]
-
-    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(3), Loose), similarity_threshold=-1)
-    assert [chunk.score for chunk in retriever.get_context(QUESTION).kept] == [None] * 3
 
 
 def test_a_store_that_gives_more_than_it_was_asked_for_is_cut_by_rank():

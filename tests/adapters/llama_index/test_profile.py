@@ -115,13 +115,6 @@ class FirstTwo(BaseNodePostprocessor):
         return nodes[:2]
 
 
-def test_what_the_constructor_refuses_is_refused(path):
-    with pytest.raises(ValidationError, match=r"index=|embed_model=|vectors"):
-        OrderPreservingPostprocessor.from_profile(path)
-    with pytest.raises(ValidationError, match="retriever"):
-        OrderPreservingQueryEngine.from_profile(Profile(), llm=RecordingLLM())
-
-
 def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):
     made = OrderPreservingPostprocessor.from_profile(path, index=index, read_neighbors=index.docstore)
     assert set(made.to_dict()["left_out"]) == {"count_tokens", "index", "read_neighbors"}

@@ -24,7 +24,7 @@ from oprag.errors import InputFileError, MissingExtraError, OptionError
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.helpers import word_offsets
-from tests.option_values import BAD, each_good_value
+from tests.option_values import BAD, GOOD_FOR_METHODS, each_good_value
 
 TEXTS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from('\n\r\t\\"\x00\x1f\x7f\x85\u2028abn')))
 COUNTS = st.integers(1, 10**9)
@@ -61,21 +61,9 @@ ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
 }
 PROMPT = TEXTS.map(lambda text: "{context} {question} " + text.replace("{", "{{").replace("}", "}}"))
 METHOD: dict[str, st.SearchStrategy[Any]] = {
-    "method": NAME,
-    "inner_method": NAME,
+    **{name: st.sampled_from(values) for name, values in GOOD_FOR_METHODS.items()},
     "prompts": st.fixed_dictionaries({"map": PROMPT}, optional={"answer": PROMPT, "instruction": TEXTS}),
-    "passage_tokens": COUNTS,
-    "collapse_tokens": st.none() | COUNTS,
-    "rank_by": st.sampled_from(["confidence", "cosine"]),
-    "variants": COUNTS,
-    "answer_threshold": COSINES,
-    "source_token_budget": st.none() | COUNTS,
-    "overflow": st.sampled_from(["error", "truncate_middle", "truncate_end"]),
-    "cite": st.booleans(),
-    "condense": st.booleans(),
     "empty_answer": TEXTS,
-    "on_error": st.sampled_from(["raise", "skip"]),
-    "max_concurrency": COUNTS,
 }
 ABOUT = st.dictionaries(
     TEXTS, TEXTS | INTEGERS | st.floats(allow_nan=False) | st.dates() | st.lists(TEXTS, max_size=3), max_size=3
