@@ -20,11 +20,10 @@ from oprag.adapters.fields import MethodFields, StoreOrderFields, given_options
 from oprag.adapters.name_hints import LANGCHAIN_CHAIN
 from oprag.errors import OptionError
 from oprag.langchain.backend import LangChainBackend
-from oprag.langchain.chain_values import ChainOutput, OutputKeys, checked_inputs
+from oprag.langchain.chain_values import ChainOutput, OutputKeys, checked_inputs, with_inputs, without_retrievers
 from oprag.langchain.classic import from_chain_type
 from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
-from oprag.langchain.search_chain import with_inputs, without_retrievers
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.langchain.wrapped import walk
 from oprag.methods.answer import Answer

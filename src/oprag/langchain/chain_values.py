@@ -1,12 +1,15 @@
-"""The inputs of a chain, checked, and its output, whole or in the pieces in which LangChain's chains stream it."""
+"""The inputs of a chain, checked and passed to a chain that retrieves, and its output, whole or in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.runnables.utils import AddableDict
 
 from oprag._internal.masking import listed
@@ -15,11 +18,14 @@ from oprag.context import Context
 from oprag.errors import OptionError, QueryError
 from oprag.langchain.cited_messages import cited_message
 from oprag.langchain.documents import documents_of
+from oprag.langchain.messages import history_of, messages_of
 from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.wrapped import walk
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
+from oprag.options import requires
 
-__all__ = ["ChainOutput", "OutputKeys", "checked_inputs"]
+__all__ = ["ChainOutput", "OutputKeys", "checked_inputs", "with_inputs", "without_retrievers"]
 
 # The inputs that the chain itself uses, in addition to the question.
 _INPUTS = ("chat_history", "choices", "filter")
@@ -60,6 +66,46 @@ def checked_inputs(given: Any, key: str, used: Collection[str] | None) -> dict[s
         if close and len(name) <= len(close[0]) + 1 and close[0] not in inputs:
             raise OptionError(f"the input contains the unknown key {name!r}; did you mean {close[0]!r}?", name)
     return dict(given)
+
+
+def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
+    """The retriever for one input: the chain that it wraps receives the other inputs along with each question.
+
+    As in LangChain's retrieval chains, where a runnable that is not a retriever receives all inputs.
+    """
+    assert isinstance(retriever.retriever, Runnable)  # noqa: S101 - checked by the caller
+
+    given = dict(inputs)
+    if history := history_of(given.pop("chat_history", None)):
+        given["chat_history"] = messages_of(history)
+    without_history = {name: value for name, value in given.items() if name != "chat_history"}
+
+    def all_inputs(question: str) -> dict[str, Any]:
+        # The conversation belongs to the user's question, not to the variants that a method generates.
+        return {**(given if question == inputs[key] else without_history), key: question}
+
+    changes: dict[str, Any] = {"retriever": RunnableSequence(RunnableLambda(all_inputs), retriever.retriever)}
+    if given.get("filter") is not None:
+        # The chain receives the filter among its inputs, not as an argument.
+        for name in ("read_neighbors", "read_source"):
+            if requires(function := getattr(retriever, name), "filter"):
+                changes[name] = partial(function, filter=given["filter"])
+    return retriever.model_copy(update=changes)
+
+
+def without_retrievers(runnable: Any) -> bool:
+    """Whether no step of a runnable is a retriever, to which LangChain passes the question without a filter."""
+    from langchain_core.runnables import RunnableBranch, RunnableSequence
+
+    for inner in walk(runnable):
+        steps: list[Any] = []
+        if isinstance(inner, RunnableSequence):
+            steps = inner.steps
+        elif isinstance(inner, RunnableBranch):
+            steps = [inner.default, *(step for _, step in inner.branches)]
+        if isinstance(inner, BaseRetriever) or not all(map(without_retrievers, steps)):
+            return False
+    return True
 
 
 class OutputKeys(NamedTuple):
