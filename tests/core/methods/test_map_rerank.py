@@ -4,6 +4,9 @@ from oprag.errors import ModelWarning, OptionError
 from oprag.methods import Completion, Embed, Generate
 from tests.core.methods.helpers import World, numbers, parts
 
+UNREADABLE = "no confidence could be parsed for 1 of 2 answers, which cannot win"
+ALL_UNREADABLE = "no confidence could be parsed, so this is the first answer in the order of the context"
+
 
 def rate(*confidences: object) -> list[str]:
     return [f"Answer {number}.\nConfidence: {confidence}" for number, confidence in enumerate(confidences)]
@@ -22,51 +25,33 @@ def test_one_call_a_passage_at_once(count):
     assert len(world.of(Generate)) == 1
     assert not world.of(Generate)[0].final
     assert len(answer.calls) == count
+    assert [numbers(one.passage.text) for one in answer.answers if one.passage] == [[number] for number in range(count)]
 
 
-def test_the_most_confident_answer_is_the_result():
-    _, answer = ask(*rate(10, 90, 80))
-    assert answer.text == "Answer 1."
-    assert [one.confidence for one in answer.answers] == [10, 90, 80]
-    assert [one.chosen for one in answer.answers] == [False, True, False]
-    assert [numbers(one.passage.text) for one in answer.answers if one.passage] == [[0], [1], [2]]
-    assert answer.notes == ()
-
-
-def test_ties_go_by_the_order_of_the_context():
-    assert ask(*rate(50, 70, 70))[1].text == "Answer 1."
-    assert ask(*rate(0, 0))[1].text == "Answer 0."
-
-
-@pytest.mark.parametrize("unreadable", ["high", "150", "-5", "7/0", ""])
-def test_an_unreadable_confidence_costs_its_passage_alone(unreadable):
-    _, answer = ask(*rate(unreadable, 1))
-    assert answer.text == "Answer 1."
-    assert answer.answers[0].text == "Answer 0."
-    assert answer.answers[0].confidence is None
-    assert answer.notes == ("no confidence could be parsed for 1 of 2 answers, which cannot win",)
-
-
-def test_answers_without_a_confidence_are_not_noted_where_it_does_not_rank_them():
-    assert ask("First.", *rate(1), rank_by="cosine")[1].notes == ()
-
-
-def test_an_empty_reply_is_no_answer_without_a_confidence():
-    assert ask("", *rate(1))[1].notes == ()
-
-
-def test_where_none_can_be_read_the_first_answer_stands_and_a_note_says_so():
-    _, answer = ask(" \n", "Second.", "Third.")
-    assert answer.text == "Second."
-    assert [one.chosen for one in answer.answers] == [False, True, False]
-    assert ["no confidence could be parsed" in note for note in answer.notes] == [True]
-
-
-def test_no_answer_at_all():
-    _, answer = ask("", "  ", "Confidence: 80")
-    assert answer.text == ""
-    assert "no passage gave an answer" in answer.notes
-    assert not any(one.chosen for one in answer.answers)
+@pytest.mark.parametrize(
+    ("replies", "chosen", "confidences", "notes"),
+    [
+        (rate(10, 90, 80), 1, [10, 90, 80], ()),
+        # Ties go by the order of the context.
+        (rate(50, 70, 70), 1, [50, 70, 70], ()),
+        (rate(0, 0), 0, [0, 0], ()),
+        (rate("80", "8.5/10", "84 %"), 1, [80, 85, 84], ()),
+        # A confidence that cannot be read costs its passage alone.
+        *[(rate(unreadable, 1), 1, [None, 1], (UNREADABLE,)) for unreadable in ("high", "150", "-5", "7/0", "")],
+        (["", *rate(1)], 1, [None, 1], ()),
+        (["Confidence: 100", *rate(3)], 1, [100, 3], ()),
+        ([" \n", "Second.", "Third."], 1, [None, None, None], (ALL_UNREADABLE,)),
+        (["", "  ", "Confidence: 80"], None, [None, None, 80], ("no passage gave an answer",)),
+    ],
+    ids=range(13),
+)
+def test_the_most_confident_answer_is_the_result(replies, chosen, confidences, notes):
+    _, answer = ask(*replies)
+    assert [one.chosen for one in answer.answers] == [number == chosen for number in range(len(replies))]
+    assert answer.text == ("" if chosen is None else answer.answers[chosen].text)
+    assert [one.confidence for one in answer.answers] == confidences
+    assert answer.notes[: len(notes)] == notes
+    assert len(answer.notes) == len(notes) or chosen is None
 
 
 def test_failed_calls_are_skipped():
@@ -77,20 +62,20 @@ def test_failed_calls_are_skipped():
 
 
 def test_the_cosine_ranks_in_place_of_the_confidence():
-    vectors = {"near": [1.0, 0.1], "far": [0.0, 1.0], "What?": [1.0, 0.0]}
+    vectors = {"near": [-1.0, 0.1], "far": [-1.0, 0.0], "What?": [1.0, 0.0]}
     world = World(
         parts(4), rerank=["far\nConfidence: 99", "", "near", "near\nConfidence: 5"], embed=vectors.__getitem__
     )
     answer = world.answer("What?", method="map_rerank", rank_by="cosine")
     assert world.of(Embed) == [Embed(("What?",), ("far", "near", "near"))]
-    assert answer.text == "near"
+    assert (answer.text, answer.notes) == ("near", ())
     assert [one.chosen for one in answer.answers] == [False, False, True, False]
     assert [one.cosine is None for one in answer.answers] == [False, True, False, False]
-    assert answer.answers[0].cosine == 0
+    assert answer.answers[0].cosine == -1
 
 
 def test_a_model_that_gives_objects_is_refused():
-    with pytest.raises(OptionError, match="map_rerank parses the model's text"):
+    with pytest.raises(OptionError, match=r"map_rerank parses the model's text.*structured output"):
         ask(Completion("{}", parsed={}))
 
 

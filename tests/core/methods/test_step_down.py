@@ -92,51 +92,43 @@ def test_prompts_hold_the_context_in_order_and_the_last_one_the_answers():
     assert len(answer.contexts) == 3
 
 
-def test_fewer_variants_than_asked_for():
-    world = World(parts(1), variants=lines(2))
-    answer = world.answer(method="step_down")
-    assert len(answer.calls) == 4
-    assert "the model generated only 2 of 4 variants" in answer.notes
+ASK_ITSELF = "the model generated no variants, so the question itself was used"
+NOTHING = "nothing was retrieved"
 
 
-@pytest.mark.parametrize("reply", ["", "Here are some:", "\n\n---\n"])
-def test_without_variants_the_question_itself_is_asked(reply):
-    world = World(parts(1), variants=reply)
-    answer = world.answer(method="step_down")
-    assert world.steps == ["variants", "answer", "aggregate"]
-    assert world.of(Retrieve)[1] == Retrieve((QUESTION,))
-    assert any("the question itself was used" in note for note in answer.notes)
-
-
-def test_a_failed_call_for_variants_is_skipped():
-    world = World(parts(1), variants=OSError("no"))
-    with pytest.warns(ModelWarning, match="'variants'"):
-        answer = world.answer(method="step_down", on_error="skip")
-    assert answer.text == "Answer of aggregate."
-    assert world.steps == ["variants", "answer", "aggregate"]
-
-
-def test_variants_without_an_answer_are_left_out_and_noted():
-    world = World({QUESTION: parts(1), VARIANTS[1]: parts(1)}, variants=lines(3), answer="Found.")
-    answer = world.answer(method="step_down", variants=3)
-    assert [one.question for one in answer.answers] == [VARIANTS[1]]
-    assert f"{VARIANTS[0]}: nothing was retrieved" in answer.notes
-    assert VARIANTS[0] not in world.texts("aggregate")[0]
-
-
-def test_variants_that_find_nothing_at_all():
-    world = World({QUESTION: parts(1)}, variants=lines(2))
-    answer = world.answer(method="step_down", variants=2, empty_answer="Nothing there.")
-    assert answer.text == "Nothing there."
-    assert world.steps == ["variants"]
-
-
-def test_variants_whose_answers_are_all_empty():
-    world = World(parts(1), variants=lines(2), answer=" ")
-    answer = world.answer(method="step_down", variants=2)
-    assert answer.text == ""
-    assert world.steps == ["variants", "answer", "answer"]
-    assert "no variant was answered" in answer.notes
+@pytest.mark.parametrize(
+    ("found", "replies", "steps", "answered", "notes"),
+    [
+        (parts(1), {"variants": lines(2)}, ["answer", "answer", "aggregate"], VARIANTS[:2], ["only 2 of 3 variants"]),
+        *[
+            (parts(1), {"variants": reply}, ["answer", "aggregate"], [QUESTION], [ASK_ITSELF])
+            for reply in ("", "Here are some:", "\n\n---\n", OSError("no"))
+        ],
+        (
+            {QUESTION: parts(1), VARIANTS[1]: parts(1)},
+            {"variants": lines(3)},
+            ["answer", "aggregate"],
+            VARIANTS[1:2],
+            [f"{VARIANTS[0]}: {NOTHING}", f"{VARIANTS[2]}: {NOTHING}"],
+        ),
+        ({QUESTION: parts(1)}, {"variants": lines(3)}, [], [], [*(f"{one}: {NOTHING}" for one in VARIANTS[:3])]),
+        (parts(1), {"variants": lines(3), "answer": " "}, ["answer"] * 3, [], ["no variant was answered"]),
+        # Where nothing is cited, a number in brackets is ordinary text.
+        (parts(2), {"variants": lines(3), "answer": "b[1] [1999]"}, ["answer"] * 3 + ["aggregate"], VARIANTS[:3], []),
+    ],
+    ids=range(9),
+)
+@pytest.mark.filterwarnings("ignore:1 of 3 calls failed and were skipped. the first. the model call 'variants'")
+def test_variants_that_are_missing_or_not_answered(found, replies, steps, answered, notes):
+    world = World(found, **replies)
+    answer = world.answer(method="step_down", variants=3, on_error="skip", empty_answer="Nothing there.")
+    assert world.steps == ["variants", *steps]
+    assert [one.question for one in answer.answers] == answered
+    assert {one.text for one in answer.answers} <= {replies.get("answer", "Answer of answer.")}
+    # `empty_answer` is for what was not found, not for what the model left empty.
+    assert answer.text == ("Answer of aggregate." if "aggregate" in steps else "" if steps else "Nothing there.")
+    assert all(any(note in one for one in answer.notes) for note in notes)
+    assert bool(answer.notes) == bool(notes)
 
 
 def test_a_failed_inner_call_is_skipped_or_named():
@@ -178,13 +170,6 @@ def test_a_marker_that_led_nowhere_leads_to_no_passage_of_another_question():
     )
     answer = world.answer(method="step_down", variants=2, cite=True)
     assert [citation.passage.text for citation in answer.citations] == ["Part 0 of b."]
-
-
-def test_brackets_in_answers_stay_as_they_are_where_nothing_is_cited():
-    world = World(parts(2), variants=lines(2), answer=["a[1] of 1999", "b[1] [1999]"])
-    answer = world.answer(method="step_down", variants=2)
-    assert [one.text for one in answer.answers] == ["a[1] of 1999", "b[1] [1999]"]
-    assert "Answer: b[1] [1999]" in world.texts("aggregate")[0]
 
 
 @pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])
