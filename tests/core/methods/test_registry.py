@@ -54,23 +54,22 @@ def test_our_names_are_taken(name, registered):
     assert find_method(name).run is not twice
 
 
-@pytest.mark.parametrize("name", ["", None, 5, b"x", ["x"]])
-def test_a_name_is_a_string(name, registered):
-    with pytest.raises(OptionError):
-        registered(name, twice)
-
-
-@pytest.mark.parametrize("method", [None, "stuff", 5])
-def test_a_method_is_a_function(method, registered):
-    with pytest.raises(OptionError, match="generator function of a Task"):
-        registered("mine", method)
+@pytest.mark.parametrize(
+    ("name", "method", "needs", "message"),
+    [
+        *[(name, twice, (), "the name of a method must be a non-empty string") for name in ("", None, 5, b"x", ["x"])],
+        *[("mine", method, (), "generator function of a Task") for method in (None, "stuff", 5)],
+        *[
+            ("mine", twice, needs, "needs may contain only embeddings, read_source")
+            for needs in (["embedding"], "embeddings", ["read_source", "gpu"], [5])
+        ],
+    ],
+    ids=range(12),
+)
+def test_what_is_no_method_is_refused(registered, name, method, needs, message):
+    with pytest.raises(OptionError, match=message):
+        registered(name, method, needs=needs)
     assert "mine" not in method_names()
-
-
-@pytest.mark.parametrize("needs", [["embedding"], "embeddings", ["read_source", "gpu"], [5]])
-def test_needs_are_known(needs, registered):
-    with pytest.raises(OptionError, match="needs may contain only embeddings, read_source"):
-        registered("mine", twice, needs=needs)
 
 
 @pytest.mark.parametrize("name", ["stuf", "", "__init__", "variants", "../stuff", None, 5, ["stuff"]])
