@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableLambda
 from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
@@ -184,40 +183,6 @@ def test_from_args_takes_the_arguments_and_tells_the_options():
 def test_an_object_in_the_place_of_another_is_refused(cls: type[Any], options: dict[str, Any], message: str):
     with pytest.raises(ValidationError, match=re.escape(message)):
         cls(**options)
-
-
-# Any runnable can be a model, or retrieve.
-ANYTHING = RunnableLambda(lambda given: given)
-
-
-@pytest.mark.parametrize(
-    ("cls", "options"),
-    [
-        (langchain.OrderPreservingRetriever, {"retriever": RETRIEVER, "embeddings": EMBEDDINGS}),
-        (langchain.OrderPreservingRetriever, {"vectorstore": STORE, "read_neighbors": DOCUMENT_INDEX}),
-        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": RETRIEVER, "embeddings": EMBEDDINGS}),
-        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "retriever": STORE}),
-        (langchain.OrderPreservingChain, {"llm": CHAT_MODEL, "vectorstore": STORE}),
-        (langchain.OrderPreservingChain, {"llm": ANYTHING, "retriever": ANYTHING}),
-        (langchain.DocumentIndexRetriever, {"index": DOCUMENT_INDEX, "search": "bm25"}),
-        (llama_index.OrderPreservingPostprocessor, {"index": VECTOR_INDEX, "embed_model": EMBED_MODEL}),
-        (llama_index.OrderPreservingRetriever, {"retriever": LIST_RETRIEVER, "index": VECTOR_INDEX}),
-        (
-            llama_index.OrderPreservingQueryEngine,
-            {
-                "llm": LLAMA_INDEX_LLM,
-                "retriever": LIST_RETRIEVER,
-                "index": VECTOR_INDEX,
-                "embed_model": EMBED_MODEL,
-                "node_postprocessors": [SimilarityPostprocessor()],
-            },
-        ),
-    ],
-)
-def test_objects_in_their_own_place_are_taken(cls: type[Any], options: dict[str, Any]):
-    made = cls(**options)
-    for name in options.keys() & {"llm", "retriever", "vectorstore", "index", "read_neighbors"}:
-        assert getattr(made, name) is options[name]
 
 
 @pytest.mark.parametrize(

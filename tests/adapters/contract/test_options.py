@@ -32,10 +32,6 @@ def number(chunk: Any) -> Any:
     return chunk.metadata["chunk_index"]
 
 
-def number_but_for_1(chunk: Any) -> Any:
-    return None if number(chunk) == 1 else number(chunk)
-
-
 def titled(passage: Any) -> str:
     return f"# {passage.source}"
 
@@ -157,28 +153,6 @@ def test_every_option_is_taken_as_it_is_and_followed(surface: Surface, name: str
         limits = {"token_budget": None} if name == "k" else {}
         expected = DEFAULTS | surface.defaults | limits | {"stitch": True, name: value}
         assert {option: getattr(options, option) for option in DEFAULTS} == expected
-
-
-@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
-@pytest.mark.parametrize("surface", [one for one in SURFACES if "store" not in one.name], ids=str)
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"k": 2}, [1, 2]),
-        ({"max_candidates": 1}, [2]),
-        ({"token_budget": 2, "count_tokens": parts}, [1, 2]),
-        ({"order": "rank"}, [2, 1, 0]),
-        ({"order": "reverse_rank"}, [0, 1, 2]),
-        ({"order": "edges"}, [2, 0, 1]),
-        ({"position_key": lambda chunk: 5 - number(chunk)}, [2, 1, 0]),
-        ({"position_key": number_but_for_1, "on_missing_position": "last"}, [0, 2, 1]),
-        ({"position_key": number_but_for_1, "on_missing_position": "first"}, [1, 0, 2]),
-        ({"position_key": number_but_for_1, "on_missing_position": "drop"}, [0, 2]),
-    ],
-    ids=range(10),
-)
-def test_an_option_does_the_same_everywhere(surface: Surface, options: dict[str, Any], expected: list[int]):
-    assert surface.numbers(surface.use(surface.make(**options))) == expected
 
 
 @each_assignable_surface

@@ -154,14 +154,9 @@ async def test_the_answer_is_streamed_where_its_last_call_is_the_answer(framewor
 @pytest.mark.parametrize(
     ("route", "refuses"),
     [
-        ("UNANSWERABLE", True),
         ("Unanswerable.", True),
-        ("**Unanswerable**.", True),
         ("", True),
-        ("  \n", True),
-        ("It is unanswerable why he left.", False),
         ("Unanswerable questions are rare.", False),
-        ("Unanswered", False),
         ("Un able to say more.", False),
     ],
 )

@@ -1,5 +1,6 @@
+import re
 import unicodedata
-from html.parser import HTMLParser
+from html import unescape
 
 import pytest
 
@@ -15,27 +16,6 @@ def compare(*methods: str, question: str = QUESTION, answer: str = "It sank.") -
         for method in methods
     )
     return MethodAnswers(question, answers)
-
-
-class Reader(HTMLParser):
-    """The texts of the cells of a table, and the tags around them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.cells: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        assert not attrs
-        if tag in ("td", "caption"):
-            self.cells.append("")
-
-    def handle_data(self, data):
-        if self.cells:
-            self.cells[-1] += data
 
 
 def test_rows():
@@ -88,13 +68,12 @@ def test_hostile_text_stays_on_its_line(text):
 
 def test_html_is_a_table_of_escaped_text():
     html = compare("stuff", "refine", question=f"Why {HOSTILE}?", answer=HOSTILE)._repr_html_()
-    assert "<script" not in html
-    assert "alert('x')" not in html
-    reader = Reader(html)
-    assert reader.tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert len(reader.cells) == 1 + 2 * 7
-    assert "<script>alert('x')</script>" in reader.cells[0]
-    assert "<script>alert('x')</script>" in reader.cells[7]
+    tags = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert set(re.findall(r"<([^>]*)>", html)) == tags | {f"/{tag}" for tag in tags}
+    cells = [unescape(cell) for cell in re.findall(r"<(?:caption|td)>(.*?)<", html, re.DOTALL)]
+    assert len(cells) == 1 + 2 * 7
+    assert "<script>alert('x')</script>" in cells[0]
+    assert "<script>alert('x')</script>" in cells[7]
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "\x1b]0;title\x07", "\ud800", "word " * 100_000])

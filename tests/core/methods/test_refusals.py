@@ -93,35 +93,9 @@ def test_an_answer_is_shown_within_a_few_letters(reply):
     assert beginnings[0] <= max(4, len("Answer: I"))
 
 
-hostile = st.lists(
-    st.one_of(
-        st.sampled_from(
-            [
-                "unanswerable",
-                "UNANSWERABLE",
-                "unans",
-                "werable",
-                "answer:",
-                "Answer",
-                "the question is ",
-                "<think>",
-                "</think>",
-                " [1]",
-                " based on",
-                " because",
-                ":",
-                "\n",
-                " ",
-                "**",
-                '"',
-                ".",
-                "#",
-            ]
-        ),
-        st.text(max_size=3),
-    ),
-    max_size=8,
-).map("".join)
+PIECES = ["the question is ", " [1]", " based on", " because", "\n", " "]
+PIECES += ["unanswerable", "UNANSWERABLE", "unans", "werable", "answer:", "Answer", "<think>", "</think>"]
+hostile = st.lists(st.sampled_from(PIECES) | st.sampled_from(':*".#') | st.text(max_size=3), max_size=8).map("".join)
 
 
 @given(hostile)

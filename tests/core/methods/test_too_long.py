@@ -19,14 +19,6 @@ from tests.core.methods.helpers import Reply, World, parts, words
         # llama.cpp, llama-cpp-python and LM Studio
         (
             (
-                "Error code: 400 - {'error': {'code': 400, 'message': 'request (5012 tokens) exceeds the available "
-                "context size (4096 tokens), try increasing it', 'type': 'exceed_context_size_error', "
-                "'n_prompt_tokens': 5012, 'n_ctx': 4096}}"
-            ),
-            (4096, 5012, None),
-        ),
-        (
-            (
                 '{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the '
                 'context size or enable context shift",'
                 '"type":"exceed_context_size_error","n_prompt_tokens":14429,"n_ctx":8192}}'

@@ -135,18 +135,6 @@ async def test_a_call_of_a_stream_is_a_child_of_the_query(way: str, spans: Spans
     assert spans.open_spans == {}
 
 
-@both_sides
-async def test_the_parts_have_spans_too(is_async: bool, spans: Spans):
-    """As the synthesizer of the built-in engine has one."""
-    engine = engine_of(Model())
-    bundle = QueryBundle(QUESTION)
-    if is_async:
-        await engine.asynthesize(bundle, parts())
-    else:
-        engine.synthesize(bundle, parts())
-    assert ancestors(spans, "Model.achat" if is_async else "Model.chat")
-
-
 @pytest.mark.parametrize("name", ["answer", "answer_with"])
 @both_sides
 async def test_calls_of_a_rich_answer_have_it_as_their_parent(name: str, is_async: bool, spans: Spans):
@@ -204,16 +192,6 @@ async def test_callbacks_are_those_of_the_built_in_engine(way: str, chats: bool)
         (CBEventType.LLM, CBEventType.SYNTHESIZE),
     ]
     assert ours.traces[0] == handler.traces[0] == "query"
-
-
-@every_way
-async def test_callbacks_get_the_response(way: str):
-    engine, handler = managed(method="stuff")
-    response = await respond(engine, way)
-    payloads = dict(handler.payloads)
-    assert payloads[CBEventType.QUERY][EventPayload.RESPONSE] is response
-    assert payloads[CBEventType.SYNTHESIZE][EventPayload.RESPONSE] is response
-    await consumed(response, way)
 
 
 @both_sides
