@@ -245,8 +245,8 @@ class ContextOptions:
     @property
     def shows_section(self) -> bool:
         """Whether the header is a template with `{section}`."""
-        template = self.header if isinstance(self.header, str) else ""
-        return any(name == "section" for _, name, _, _ in Formatter().parse(template))
+        header = self.header
+        return isinstance(header, str) and any(name == "section" for _, name, _, _ in Formatter().parse(header))
 
     @property
     def reads_sources(self) -> bool:
