@@ -98,6 +98,12 @@ def test_a_method_is_not_lost_where_no_answers_are_made(surface: Surface, method
     assert surface.cls(**profile.context, **surface.parts()).k == 3
 
 
+@each_that_retrieves
+def test_a_method_that_answers_as_without_it_is_no_obstacle(surface: Surface):
+    method = {"method": "stuff", "passage_tokens": 1_024, "cite": False}
+    assert surface.cls.from_profile(Profile(context={"k": 3}, method=method), **surface.parts()).k == 3
+
+
 @each_that_answers
 def test_text_that_was_not_stitched_is_not_stitched_in_silence(surface: Surface):
     profile = Profile(context={"stitch": False, "k": 3})

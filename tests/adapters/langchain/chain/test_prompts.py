@@ -140,6 +140,29 @@ def test_inputs_with_the_names_of_our_fields_do_not_change_what_is_asked(method:
     assert seen[1] == seen[0]
 
 
+def test_a_variable_without_a_value_is_named():
+    from oprag.errors import PromptError
+
+    prompt = PromptTemplate.from_template("{context} {input} {language}")
+    chain = OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={"answer": prompt})
+    with pytest.raises(PromptError, match="language"):
+        chain.invoke({"input": QUESTION})
+
+
+@pytest.mark.parametrize(
+    ("step", "prompt"),
+    [
+        ("answer", PromptTemplate.from_template("{input}")),
+        ("answer", ChatPromptTemplate.from_messages([("human", "{context}")])),
+        ("refine", PromptTemplate.from_template("{context} {input}")),
+    ],
+    ids=str,
+)
+def test_a_prompt_that_makes_no_sense_is_refused_when_the_chain_is_made(step: str, prompt: Any):
+    with pytest.raises(ValueError, match=step):
+        OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={step: prompt})
+
+
 def test_pictures_in_a_prompt_are_refused_not_dropped():
     from oprag.errors import PromptError
 

@@ -164,6 +164,14 @@ def test_a_function_may_make_a_field_of_a_name_that_is_mapped():
     assert asked(template) == [("user", f"C: {TEXT.upper()} Q: {QUESTION}")]
 
 
+def test_a_function_may_make_a_field_of_another_name():
+    template = PromptTemplate(
+        "{context_str} Q: {query_str} A: {shown}",
+        function_mappings={"shown": lambda **kwargs: kwargs["context_str"].upper()},
+    )
+    assert asked(template) == [("user", f"{TEXT} Q: {QUESTION} A: {TEXT.upper()}")]
+
+
 HARMLESS = [
     "{context} | {question}",
     PromptTemplate("{context_str} | {query_str}"),
