@@ -156,23 +156,3 @@ def test_a_prompt_that_cannot_fit_is_refused_before_any_call():
                 prompts={step: "Long. " * 150 + "{answers} {question}"},
             )
         assert world.prompts == []
-
-
-def test_collapsing_takes_linear_time():
-    def work(count: int) -> float:
-        counted: list[int] = []
-
-        def counter(text: str) -> int:
-            counted.append(len(text))
-            return words(text)
-
-        world = World(parts(count), map="word " * 50, collapse="short")
-        world.answer(
-            method="map_reduce",
-            collapse_tokens=25 * count,
-            context_options=ContextOptions(count_tokens=counter),
-            prompts={"map": "{context}{question}", "collapse": "{answers}{question}"},
-        )
-        return sum(counted) / count
-
-    assert work(320) < 2 * work(40)

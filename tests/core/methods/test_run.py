@@ -120,19 +120,16 @@ def test_errors_of_the_search_come_through():
         World(parts(1)).answer(context_options=build_context([], token_budget=1).options)
 
 
-def test_usage_is_the_models_own():
-    own = Completion("It sank.", usage=Usage(100, 20, 50))
-    answer = World(parts(2), answer=own, refine=Completion("x", usage=Usage(7, 3))).answer(method="refine")
-    assert answer.usage == Usage(107, 23, 50, estimated=False)
-
-
-def test_usage_is_estimated_and_marked_where_the_model_gives_none():
-    world = World(parts(2), answer="It sank.", refine=Completion("x", usage=Usage(7, 3)))
+@pytest.mark.parametrize("reported", [Usage(100, 20, 50), None])
+def test_usage_is_the_models_own_or_an_estimate_that_says_so(reported):
+    world = World(parts(2), answer=Completion("It sank.", usage=reported), refine=Completion("x", usage=Usage(7, 3)))
     answer = world.answer(method="refine", context_options=build_context([], count_tokens=words).options)
     first, second = answer.calls
-    assert first.usage == Usage(words(world.prompts[0].text), 2, estimated=True)
+    assert first.usage == (reported or Usage(words(world.prompts[0].text), 2, estimated=True))
     assert second.usage == Usage(7, 3)
-    assert answer.usage == Usage(7 + first.usage.input_tokens, 5, estimated=True)
+    assert answer.usage == first.usage.plus(second.usage)
+    assert answer.usage[:2] == (first.usage.input_tokens + 7, first.usage.output_tokens + 3)
+    assert (answer.usage.cached_tokens, answer.usage.estimated) == ((50, False) if reported else (0, True))
 
 
 def test_a_failed_call_costs_nothing_unless_the_model_says_so():
@@ -144,22 +141,20 @@ def test_a_failed_call_costs_nothing_unless_the_model_says_so():
     assert answer.usage == Usage(9 + 7 + 7, 3 + 3)
 
 
+CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
+LENGTH = ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"]
+
+
 @pytest.mark.parametrize(
-    "reason",
-    ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"],
+    ("text", "reason", "notes"),
+    [
+        *[("It sa", reason, (CUT_SHORT,)) for reason in LENGTH],
+        *[("It sank.", reason, ()) for reason in (None, "stop", "end_turn", "STOP")],
+        (" \n", None, ("the model's reply was empty",)),
+    ],
 )
-def test_a_reply_that_was_cut_short_is_noted(reason):
-    answer = World(parts(1), answer=Completion("It sa", finish_reason=reason)).answer()
-    assert answer.notes == ("a reply was cut short at the model's limit of output tokens",)
-
-
-@pytest.mark.parametrize("reason", [None, "stop", "end_turn", "STOP"])
-def test_a_reply_that_came_to_its_end_is_not(reason):
-    assert World(parts(1), answer=Completion("It sank.", finish_reason=reason)).answer().notes == ()
-
-
-def test_an_empty_reply_is_noted():
-    assert World(parts(1), answer=" \n").answer().notes == ("the model's reply was empty",)
+def test_a_reply_that_is_cut_short_or_empty_is_noted(text, reason, notes):
+    assert World(parts(1), answer=Completion(text, finish_reason=reason)).answer().notes == notes
 
 
 def test_a_follow_up_is_made_to_stand_by_itself_before_it_is_searched_for():

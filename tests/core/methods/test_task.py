@@ -76,16 +76,17 @@ def test_a_header_function_numbers_nothing():
         MethodOptions(cite=True).numbered(ContextOptions(header=lambda passage: "x"))
 
 
-@pytest.mark.parametrize("question", ["", " \n", None, 5])
-def test_a_question_is_a_text(question):
-    with pytest.raises(QueryError):
-        Task(question)
-
-
-@pytest.mark.parametrize("choices", ["abc", ("a", 5), None, {"a"}])
-def test_choices_are_strings(choices):
-    with pytest.raises(QueryError, match="choices must be"):
-        Task("What?", choices=choices)
+@pytest.mark.parametrize(
+    ("question", "choices", "message"),
+    [
+        *[(question, (), "the question") for question in ("", " \n", None, 5)],
+        *[("What?", choices, "choices must be") for choices in ("abc", ("a", 5), None, {"a"})],
+    ],
+    ids=range(8),
+)
+def test_a_question_is_a_text_and_choices_are_strings(question, choices, message):
+    with pytest.raises(QueryError, match=message):
+        Task(question, choices=choices)
 
 
 def test_at_most_26_choices():

@@ -79,18 +79,6 @@ def test_the_result_always_fits(overflow, text, budget, counter):
     assert bool(answer.notes) == (counter(text) > budget)
 
 
-@pytest.mark.parametrize("overflow", ["truncate_middle", "truncate_end"])
-def test_cutting_a_large_source_counts_it_a_few_times(overflow):
-    counted: list[int] = []
-
-    def counter(text: str) -> int:
-        counted.append(len(text))
-        return words(text)
-
-    ask(LONG * 100, counter=counter, source_token_budget=20_000, overflow=overflow)
-    assert sum(counted) < 40 * len(LONG) * 100
-
-
 def test_a_chunk_without_a_source_cannot_be_read_whole():
     world = World([Chunk("text", 0)], sources={"voyage": LONG})
     with pytest.raises(SourceReadError, match="the source of a retrieved chunk is unknown") as caught:

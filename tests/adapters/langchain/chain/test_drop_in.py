@@ -76,13 +76,6 @@ async def test_the_pieces_are_those_of_create_retrieval_chain(way: str, extra: d
     assert {type(piece).__name__ for piece in mine} == {type(piece).__name__ for piece in theirs}
 
 
-@every_way
-async def test_a_result_can_be_the_next_input(way: str):
-    chain = ours(Model())
-    first = await run(chain, way, {"input": QUESTION})
-    assert await run(chain, way, first) == first
-
-
 async def test_the_prompt_is_that_of_create_retrieval_chain_in_the_order_of_the_source():
     theirs, mine = Model(), Model()
     in_order = Found(documents=parts(4))
