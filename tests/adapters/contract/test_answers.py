@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -33,22 +32,6 @@ async def test_an_answer_has_what_it_was_made_of(framework: Framework, way: str)
     assert (answer.failed_calls, answer.notes, answer.citations) == ((), (), ())
     assert 0 <= max(call.seconds for call in answer.calls) <= answer.seconds
     assert answer.standalone_question is answer.route is answer.parsed is None
-
-
-@both_sides
-@each_method
-async def test_every_answer_can_be_explained_and_saved(framework: Framework, way: str, method: str):
-    answerer = framework.over(framework.model(reply=by_step), method, cite=True)
-    said = framework.conversation("Who sailed?", "Ada.")
-    answer = await framework.answer(answerer, way, chat_history=said)
-    report = answer.explain()
-    assert QUESTION in report
-    assert f"method {method}" in report
-    assert str(len(answer.calls)) in report
-    saved = json.loads(json.dumps(answer.to_dict()))
-    assert (saved["method"], saved["text"]) == (method, answer.text)
-    assert [call["step"] for call in saved["calls"]] == [call.step for call in answer.calls]
-    assert part_numbers(answer.context.text) == [0, 1, 2, 3]
 
 
 @both_sides

@@ -24,10 +24,9 @@ from oprag.errors import InputFileError, MissingExtraError, OptionError
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.helpers import word_offsets
-from tests.option_values import BAD, GOOD_FOR_METHODS, each_good_value
+from tests.option_values import BAD, GOOD, GOOD_FOR_METHODS, each_good_value
 
 TEXTS = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from('\n\r\t\\"\x00\x1f\x7f\x85\u2028abn')))
-COUNTS = st.integers(1, 10**9)
 COSINES = st.floats(-1, 1)
 SOME_TEXT = TEXTS.filter(lambda text: text != "none")
 NAME = SOME_TEXT.filter(bool)
@@ -37,24 +36,14 @@ LITERAL = SOME_TEXT.map(lambda text: text.replace("{", "{{").replace("}", "}}"))
 # Those of TOML.
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 ASSEMBLY: dict[str, st.SearchStrategy[Any]] = {
+    **{name: st.sampled_from([value for value in values if not callable(value)]) for name, values in GOOD.items()},
     "k": st.none() | st.integers(500, 10**6),
     "max_candidates": st.none() | st.integers(10**6, 10**9),
-    "continuity": st.just(0.0),
-    "token_budget": st.none() | COUNTS,
     "count_tokens": st.sampled_from(["approximate", "words", "characters"]),
-    "order": st.sampled_from(["source", "rank", "reverse_rank", "edges", "random"]),
     "seed": INTEGERS,
-    "source_ranking": st.sampled_from(["best_first", "best_last", "score_sum", "name"]),
-    "on_missing_position": st.sampled_from(["last", "first", "drop", "error"]),
-    "on_uncertain": st.sampled_from(["warn", "ignore", "error"]),
     "source_key": KEYS,
     "position_key": KEYS,
     "similarity_threshold": st.none() | COSINES,
-    "redundancy_threshold": st.none() | COSINES,
-    "min_chunks": st.integers(0, 500),
-    "neighbors": st.integers(0, 500),
-    "whole_source_tokens": st.none() | COUNTS,
-    "stitch": st.booleans(),
     "separator": TEXTS,
     "gap": st.none() | SOME_TEXT,
     "header": st.none() | LITERAL | st.just("# {source}\n{rank}"),

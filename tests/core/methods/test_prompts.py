@@ -85,29 +85,25 @@ def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
     assert world.texts("answer") == [f"sailors {{x}}: Part 0 of voyage. {QUESTION}"]
 
 
-@pytest.mark.parametrize("name", ["anwser", "", "messages", "__class__"])
-def test_an_unknown_name_is_refused(name):
-    with pytest.raises(OptionError, match=f"unknown prompt {name!r}; expected one of answer, refine") as caught:
-        with_prompts({name: "x"})
-    assert caught.value.value == name
-
-
-@pytest.mark.parametrize("prompts", ["{context} {question}", 5, [("answer", "x")]])
-def test_prompts_are_a_mapping(prompts):
-    with pytest.raises(OptionError, match="mapping of names to prompts"):
-        MethodOptions(prompts=prompts)
-
-
-@pytest.mark.parametrize("value", [None, 5, b"x", object()])
-def test_what_is_no_prompt_is_refused(value):
-    with pytest.raises(PromptError, match="prompt"):
-        with_prompts({"answer": value})
-
-
-@pytest.mark.parametrize("value", [None, 5, TextTemplate("x")])
-def test_an_instruction_is_a_string(value):
-    with pytest.raises(PromptError, match="instruction must be a string"):
-        with_prompts({"instruction": value})
+@pytest.mark.parametrize(
+    ("prompts", "error", "message"),
+    [
+        *[
+            ({name: "x"}, OptionError, f"unknown prompt {name!r}; expected one of answer, refine")
+            for name in ("anwser", "", "messages", "__class__")
+        ],
+        *[(prompts, OptionError, "mapping of names to prompts") for prompts in ("{context}", 5, [("answer", "x")])],
+        *[({"answer": value}, PromptError, "the answer prompt") for value in (None, 5, b"x", object())],
+        *[
+            ({"instruction": value}, PromptError, "instruction must be a string")
+            for value in (None, 5, TextTemplate("x"))
+        ],
+    ],
+    ids=range(14),
+)
+def test_what_are_no_prompts_is_refused(prompts, error, message):
+    with pytest.raises(error, match=message):
+        with_prompts(prompts)
 
 
 def test_an_instruction_is_text_without_fields():

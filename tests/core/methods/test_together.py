@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from oprag.methods import Embed, Generate, Message, Prompt, ReadSources, Result, Retrieve, Together
@@ -40,58 +42,45 @@ def test_a_body_by_itself_stays_as_it_is():
     assert world.requests == [generate_finally]
 
 
-def test_equal_requests_become_one_and_each_gets_its_replies():
-    world = World(parts(1), a="A", b="B", c="C")
-    seen: dict[str, list[str]] = {}
+@pytest.mark.parametrize(
+    ("requests", "merged", "replies"),
+    [
+        (
+            [generate("a", "b"), generate(), generate("c", "a")],
+            generate("a", "b", "c", "a"),
+            [["a!", "b!"], [], ["c!", "a!"]],
+        ),
+        ([Retrieve(("b",)), Retrieve(("c", "a", "b"))], Retrieve(("b", "c", "a", "b")), [[2], [3, 1, 2]]),
+        (
+            [Embed(("a",), ("b", "c")), Embed((), ("a",)), Embed(("d",), ())],
+            Embed(("a", "d"), ("b", "c", "a")),
+            [([[97]], [[98], [99]]), ([], [[97]]), ([[100]], [])],
+        ),
+        # A source that several want is read once.
+        (
+            [ReadSources(("b", "a")), ReadSources(("c", "b", "b"))],
+            ReadSources(("b", "a", "c")),
+            [("B", "A"), ("C", "B", "B")],
+        ),
+    ],
+    ids=["calls", "searches", "vectors", "sources"],
+)
+def test_equal_requests_become_one_and_each_gets_its_replies(requests, merged, replies):
+    texts = {name: f"{name}!" for name in "abc"}
+    found = {"a": parts(1), "b": parts(2), "c": parts(3)}
+    world = World(found, sources=str.upper, embed=lambda text: [ord(text)], **texts)
+    seen: dict[int, Any] = {}
 
-    def asking(name: str, *names: str) -> Body:
-        replies = yield generate(*names)
-        seen[name] = [reply.text for reply in replies]
+    def asking(number: int, request: Any) -> Body:
+        reply = yield request
+        if isinstance(request, Generate):
+            reply = [completion.text for completion in reply]
+        seen[number] = [len(context.kept) for context in reply] if isinstance(request, Retrieve) else reply
         return NOTHING
 
-    world.result(together(asking("x", "a", "b"), asking("y"), asking("z", "c", "a")))
-    assert world.requests == [generate("a", "b", "c", "a")]
-    assert seen == {"x": ["A", "B"], "y": [], "z": ["C", "A"]}
-
-
-def test_searches_go_to_their_bodies():
-    world = World({"a": parts(1), "b": parts(2), "c": parts(3)})
-    seen: dict[str, list[int]] = {}
-
-    def asking(name: str, *questions: str) -> Body:
-        contexts = yield Retrieve(questions)
-        seen[name] = [len(context.kept) for context in contexts]
-        return NOTHING
-
-    world.result(together(asking("x", "b"), asking("y", "c", "a", "b")))
-    assert world.requests == [Retrieve(("b", "c", "a", "b"))]
-    assert seen == {"x": [2], "y": [3, 1, 2]}
-
-
-def test_vectors_go_to_their_bodies():
-    world = World(embed=lambda text: [float(ord(text))])
-    seen = {}
-
-    def asking(name: str, questions: str, texts: str) -> Body:
-        seen[name] = yield Embed(tuple(questions), tuple(texts))
-        return NOTHING
-
-    world.result(together(asking("x", "a", "bc"), asking("y", "", "a"), asking("z", "d", "")))
-    assert world.requests == [Embed(("a", "d"), ("b", "c", "a"))]
-    assert seen == {"x": ([[97.0]], [[98.0], [99.0]]), "y": ([], [[97.0]]), "z": ([[100.0]], [])}
-
-
-def test_a_source_that_several_want_is_read_once():
-    world = World(sources=str.upper)
-    seen = {}
-
-    def asking(name: str, *sources: str) -> Body:
-        seen[name] = yield ReadSources(sources)
-        return NOTHING
-
-    world.result(together(asking("x", "b", "a"), asking("y", "c", "b", "b")))
-    assert world.requests == [ReadSources(("b", "a", "c"))]
-    assert seen == {"x": ("B", "A"), "y": ("C", "B", "B")}
+    world.result(together(*(asking(number, request) for number, request in enumerate(requests))))
+    assert world.requests == [merged]
+    assert [seen[number] for number in range(len(requests))] == replies
 
 
 def test_the_sequence_goes_in_rounds():
@@ -147,21 +136,16 @@ def test_all_bodies_are_closed_when_one_fails():
     assert sorted(closed) == ["failing", "x", "y"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no store")])
-def test_all_bodies_are_closed_when_the_driver_fails(error):
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no store"), None])
+def test_all_bodies_are_closed_when_the_driver_fails_or_stops(error):
     closed: list[str] = []
     flat = flattened(together(*(body(name, generate(name), closed=closed) for name in "xyz")))
     assert next(flat) == generate("x", "y", "z")
-    with pytest.raises(type(error)):
-        flat.throw(error)
-    assert sorted(closed) == ["x", "y", "z"]
-
-
-def test_all_bodies_are_closed_when_the_driver_stops():
-    closed: list[str] = []
-    flat = flattened(together(*(body(name, generate(name), closed=closed) for name in "xyz")))
-    next(flat)
-    flat.close()
+    if error is None:
+        flat.close()
+    else:
+        with pytest.raises(type(error)):
+            flat.throw(error)
     assert sorted(closed) == ["x", "y", "z"]
 
 
