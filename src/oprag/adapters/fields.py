@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import fields
 from functools import wraps
-from operator import is_
+from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
@@ -65,6 +65,7 @@ METHOD_OPTIONS = tuple(descriptions(MethodOptions))
 HELP = descriptions(ContextOptions) | descriptions(MethodOptions)
 _DEFAULTS = {field.name: field.default for kind in (ContextOptions, MethodOptions) for field in fields(kind)}
 _WITH_ANNOTATE = (*OPTIONS, "annotate")
+_values_of = itemgetter(*_WITH_ANNOTATE)
 
 
 def _option(name: str, **changes: Any) -> Any:
@@ -160,7 +161,7 @@ class ContextFields(OptionFields):
 
     def _context_options(self, *, stitch: bool = False) -> ContextOptions:
         """The options as `ContextOptions`, with `stitch=True` for a context; cached until a field changes."""
-        values = tuple(map(self.__dict__.get, _WITH_ANNOTATE))
+        values = _values_of(self.__dict__)
         cached = self._cached  # read once: access to private attributes is slow in pydantic
         if cached is None or not all(map(is_, cached[0], values)):
             if type(self.annotate) is not bool:

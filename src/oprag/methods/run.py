@@ -344,7 +344,7 @@ def drive(
         method: The method; the method of the options by default.
         streaming: Whether to stream the final reply.
     """
-    failed = _failed if task.options.on_error == "raise" else None
+    failed = (lambda completion: completion.error is not None) if task.options.on_error == "raise" else None
     reply: Any = None
     with closing(answering(task, method)) as requests:
         while True:
@@ -387,10 +387,6 @@ def _concurrently(
         return [(yield from bodies[0]())]
     finally:
         place.release()
-
-
-def _failed(completion: Completion) -> bool:
-    return completion.error is not None
 
 
 def _check_counts(request: Embed, vectors: Vectors) -> None:

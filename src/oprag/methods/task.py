@@ -266,13 +266,13 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
         for group in _chunk_groups(passage.chunks, passage_tokens, separator, counter):
             for part in stitch(group, separator):
                 found += _cut(part, passage_tokens, counter)
-    return tuple(passage for passage in found if not _is_blank(passage))
+    return tuple(passage for passage in found if passage.text.strip())
 
 
 def smaller(passages: Iterable[Passage], limit: int, counter: TokenCounter) -> tuple[Passage, ...]:
     """Cut passages into smaller ones, of at most `limit` tokens."""
     pieces = (piece for passage in passages for piece in _cut(passage, limit, counter))
-    return tuple(piece for piece in pieces if not _is_blank(piece))
+    return tuple(piece for piece in pieces if piece.text.strip())
 
 
 def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
@@ -384,7 +384,3 @@ def _cut_end(text: str, start: int, limit: int, counter: TokenCounter) -> int:
         if text[end - 1].isspace() and not text[start:end].isspace():
             return end
     return low
-
-
-def _is_blank(passage: Passage) -> bool:
-    return not passage.text or passage.text.isspace()
