@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.contract.frameworks import FRAMEWORKS, both_sides, each_method
+from tests.adapters.contract.frameworks import FRAMEWORKS, both_sides
 from tests.adapters.contract.test_ways import over_sources
-from tests.adapters.scripted import QUESTION
 
 CHAIN, ENGINE = FRAMEWORKS
 
@@ -35,18 +34,6 @@ async def test_the_rich_answers_are_equal(options: dict[str, Any], way: str):
     assert _values(ours) == _values(theirs)
     assert [citation[:3] for citation in ours.citations] == [citation[:3] for citation in theirs.citations]
     assert bool(ours.citations) is bool(options.get("cite"))
-
-
-@each_method
-def test_a_conversation_and_choices(method: str):
-    seen = []
-    for framework in FRAMEWORKS:
-        model, answerer = over_sources(framework, method=method)
-        said = framework.conversation("Who?", "He.")
-        answer = answerer.answer(QUESTION, choices=["a ship", "a {boat}"], chat_history=said)
-        assert answer.standalone_question is not None
-        seen.append((framework.said(model), _values(answer)))
-    assert seen[0] == seen[1]
 
 
 def _values(answer: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import pytest
 
 from oprag.methods import Generate, Result, Retrieve, method_names, register_method, registry
 from tests.adapters.contract.frameworks import (
-    FRAMEWORKS,
     KINDS_OF_MODEL,
     WAYS,
     Framework,
@@ -22,7 +21,6 @@ from tests.adapters.scripted import METHODS, by_step
 from tests.helpers import prose
 
 SOURCES = {name: prose(400, seed) for seed, name in enumerate(["north.txt", "south.txt"])}
-INNER = [name for name in METHODS if name not in {"step_down", "reciprocal"}]
 
 # The calls for four passages, by the formulas of the methods; two variants come back where they are asked for.
 CALLS = {
@@ -111,30 +109,6 @@ async def test_prompts_answers_and_documents_are_the_same_every_way(method: str)
     assert all(seen[0])
     assert seen[1:] == seen[:1] * 11
     assert said[1:] == said[:1] * 7
-
-
-@pytest.mark.parametrize("inner", INNER)
-@pytest.mark.parametrize("method", ["step_down", "reciprocal"])
-async def test_inner_methods_every_way(method: str, inner: str):
-    seen = []
-    for framework in FRAMEWORKS:
-        for way in WAYS:
-            model, answerer = over_sources(framework, method=method, inner_method=inner)
-            seen.append((await framework.run(answerer, way), model.read))
-    assert all(seen[0])
-    assert seen[1:] == seen[:1] * 7
-
-
-@each_framework
-@each_way
-@each_method
-async def test_the_answer_does_not_depend_on_how_many_calls_run_at_once(framework: Framework, way: str, method: str):
-    """The last prompt is made of all replies before it, so it would differ if one had another place."""
-    slow = framework.model(reply=by_step)
-    text = await framework.run(framework.over(slow, method, 9, max_concurrency=1), way)
-    fast = framework.model(reply=by_step, seconds=0.002)
-    assert await framework.run(framework.over(fast, method, 9), way) == text
-    assert sorted(fast.read) == sorted(slow.read)
 
 
 @each_kind_of_model
