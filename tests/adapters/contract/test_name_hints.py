@@ -168,6 +168,11 @@ def test_from_args_takes_the_arguments_and_tells_the_options():
             'llm must be a LangChain model, got str; pass init_chat_model("...")',
         ),
         (
+            langchain.OrderPreservingChain,
+            {"llm": RETRIEVER, "retriever": CHAT_MODEL},
+            "llm must be a LangChain model, got ",
+        ),
+        (
             llama_index.OrderPreservingQueryEngine,
             {"llm": LLAMA_INDEX_LLM, "retriever": VECTOR_INDEX},
             "retriever must be a LlamaIndex BaseRetriever, got VectorStoreIndex",
