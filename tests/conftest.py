@@ -3,8 +3,6 @@
 import gc
 import os
 import signal
-import sys
-from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,11 +14,6 @@ settings.register_profile(
     "nightly", max_examples=10_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
-# WordLlama has no wheel for Python 3.14: without a compiler, the two frameworks and the core are tested there.
-if find_spec("wordllama") is None and sys.version_info >= (3, 14):
-    collect_ignore = ["cli", "compare", "docs", "mcp", "security"]
-    collect_ignore += ["core/embedding/test_static.py", "adapters/contract/test_local_embeddings.py"]
 
 # A shell starts what is in its background with Ctrl-C ignored, and so would everything that is started here.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -131,7 +131,8 @@ class OrderPreservingChain(
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
-        if not isinstance(self.llm, Runnable) or isinstance(self.llm, BaseRetriever):
+        llm: Any = self.llm
+        if not isinstance(llm, Runnable) or isinstance(llm, BaseRetriever):
             hint = '; pass init_chat_model("...")' if isinstance(self.llm, str) else ""
             raise OptionError(f"llm must be a LangChain model, got {type(self.llm).__name__}{hint}", self.llm)
         for name in ("input_key", "output_key", "documents_key", "citations_key", "message_key"):
