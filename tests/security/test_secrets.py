@@ -20,7 +20,7 @@ from oprag._internal.masking import without_keys
 from oprag.chunk import Chunk
 from oprag.cli.app import app
 from oprag.compare import Results
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.running.run import run
 from oprag.errors import OpragError, OpragWarning
 from tests.compare.helpers import experiment
@@ -71,7 +71,7 @@ def test_a_failed_call_leaves_no_secret_in_the_results_or_what_is_made_of_them(t
     run(experiment(failing), path)
     report = CliRunner().invoke(app, ["report", str(path)])
     assert report.exit_code == 0, report.output
-    with ResultsReader(path, "small") as reader:
+    with ResultsReader.open(path, "small") as reader:
         (failure,) = reader.failures()
     assert "***" in failure.message
     rows = [*Results.open(path, "small").answers()]
@@ -87,7 +87,7 @@ def test_secrets_in_the_results_of_others_are_masked(tmp_path):
         connection.execute("UPDATE answers SET message = ?", [" ".join([*BESIDE, *BARE])])
     report = CliRunner().invoke(app, ["report", str(path)])
     rows = [*Results.open(path, "small").answers()]
-    with ResultsReader(path, "small") as reader:
+    with ResultsReader.open(path, "small") as reader:
         failures = reader.failures()
     assert "***" in failures[0].message
     assert not holds_secrets(f"{report.output}{rows}{failures}{path.with_suffix('.html').read_text('utf-8')}")

@@ -14,7 +14,7 @@ from oprag._internal.masking import describe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, echo_json, print_status
 from oprag.cli.tables import plan_as_json, print_json, print_tables
 from oprag.compare.analysis.settings import money_text
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
@@ -203,7 +203,7 @@ def finish(
 
 def _print_next_steps(report: RunReport, results: Results) -> None:
     """Print what failed, what is left to do, and how to continue."""
-    with ResultsReader(results.path, results.experiment) as reader:
+    with ResultsReader.open(results.path, results.experiment) as reader:
         messages = {failure.error: failure.message for failure in reader.failures()}
     if report.failed:
         print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")

@@ -13,7 +13,7 @@ from oprag._internal.text_table import safe
 from oprag.cli.console import console, echo_json, print_status
 from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.plan import Plan
 from oprag.compare.report import tables
 from oprag.compare.report.page import Part, Table, Text
@@ -34,7 +34,7 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
 
 def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> None:
     """Print everything about a run and its results as JSON, with the differences along an axis."""
-    with ResultsReader(results.path, results.experiment) as reader:
+    with ResultsReader.open(results.path, results.experiment) as reader:
         failures = reader.failures()
     echo_json(
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,30 +11,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from oprag._internal.files.reading import read_toml
-from oprag._internal.masking import describe, listed
+from oprag._internal.masking import describe, listed, without_keys
 from oprag._internal.tokens import TokenCounter, approximate_tokens
 from oprag.compare.data.data_set import DataSet
 from oprag.compare.data.read import format_options, read_data
-from oprag.compare.data_only import check_data_only
 from oprag.compare.experiment_methods import Pipeline
 from oprag.compare.grid import Cells, Grid, as_grids, axes, cells_of
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.identity import LOCAL, counter_of, qualified_name
+from oprag.compare.providers.identity import LOCAL, counter_of, is_loopback, qualified_name
 from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN
 from oprag.methods.answer import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
 
-__all__ = [
-    "Experiment",
-    "Limits",
-    "Price",
-]
+__all__ = ["Experiment", "Limits", "Price"]
 
 
 class Price(StrictModel):
@@ -159,7 +156,7 @@ class Experiment(StrictModel):
         file = Path(path)
         content = read_toml(file, "experiment", ExperimentError)
         with _at(file.name):
-            check_data_only(content)
+            _check_data_only(content)
             if isinstance(data := content.get("data"), Mapping):
                 content["data"] = {name: _read(name, table, file.parent) for name, table in data.items()}
             experiment = cls(**content)
@@ -173,9 +170,8 @@ class Experiment(StrictModel):
         super().model_post_init(context)
         if not self.grid and not self.methods:
             raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
-        for name in self.stores:
-            if name in STORE_NAMES:
-                raise ExperimentError(f"{name!r} is the name of a built-in store; use a different name", name)
+        if built_in := next((name for name in self.stores if name in STORE_NAMES), None):
+            raise ExperimentError(f"{built_in!r} is the name of a built-in store; use a different name", built_in)
         _ = self.store_identities
         check_metric_names(self.metrics, self.judges, taken=axes())
         for name, judge in self.judges.items():
@@ -185,11 +181,9 @@ class Experiment(StrictModel):
         check_names(self.prices, {**self.models, **self.embedders}, what="model or embedder in prices")
         unknown = next((name for name in (*self.methods, *self.models) if name not in self.prices), None)
         if self.limits.money is not None and unknown is not None:
-            raise ExperimentError(
-                f"limits.money requires known costs, but {unknown!r} has no price; set one for a model (0 is valid), "
-                "or use limits.calls",
-                unknown,
-            )
+            advice = "set one for a model (0 is valid), or use limits.calls"
+            problem = f"limits.money requires known costs, but {unknown!r} has no price; {advice}"
+            raise ExperimentError(problem, unknown)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -260,3 +254,81 @@ def _at(place: str) -> Iterator[None]:
     except OpragError as error:
         kind = ExperimentError if isinstance(error, OptionError) else type(error)
         raise kind(f"{place}: {error}", error.value) from error
+
+
+# What a file may contain
+
+# LangChain's providers without LiteLLM, whose names can be addresses, and Hugging Face, whose models are downloaded.
+_EMBEDDING = {
+    *("azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "mistralai", "ollama"),
+    "openai",
+}
+_CHAT = _EMBEDDING | {
+    *("anthropic", "anthropic_bedrock", "baseten", "bedrock_converse", "bedrock_mantle_anthropic"),
+    *("bedrock_mantle_openai", "deepseek", "fireworks", "google_anthropic_vertex", "groq", "ibm", "langsmith"),
+    *("meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
+}
+_PROVIDERS = {"models": _CHAT, "embedders": _EMBEDDING}
+# Clients whose `base_url` is where texts are sent, and nothing else, with the variable for other addresses.
+_ADDRESSES = {"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}
+_SETTINGS = {
+    *("use", "name", "temperature", "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "num_ctx", "stream_usage"),
+    *("reasoning", "reasoning_effort", "thinking", "thinking_budget", "thinking_level", "verbosity"),
+    *("timeout", "max_retries", "question_prefix", "document_prefix", "dimensions", "chunk_size"),
+}
+_IN_PYTHON = "an experiment file is data; use an Experiment in Python for it"
+
+
+def _check_data_only(content: Mapping[str, Any]) -> None:
+    """Refuse what could run code, send texts elsewhere, or be a secret, and what is not known to be harmless.
+
+    Only names are checked, before anything is validated, imported, opened or called, so that no message can show a
+    secret.
+    """
+    _check_use("embedders", "score_embedder", content.get("score_embedder", LOCAL))
+    for part in _PROVIDERS:
+        named = content.get(part)
+        for name, one in named.items() if isinstance(named, Mapping) else ():
+            _check_use(part, f"{part}.{listed([name])}", one)
+    _check_counter("count_tokens", content.get("count_tokens", LOCAL), (*BUILT_IN, LOCAL))
+
+
+def _check_use(part: str, place: str, given: Any) -> None:
+    """Check a model or embedder, given as a name or as a table with `use` and settings."""
+    table = given if isinstance(given, Mapping) else {"use": given}
+    use = table.get("use")
+    if not isinstance(use, str):
+        problem = f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}'
+        raise ExperimentError(problem, use)
+    provider, _, model = use.partition(":")
+    if use != LOCAL and not (provider in _PROVIDERS[part] and model.strip() and "://" not in use):
+        raise ExperimentError(f"{place} must be {LOCAL} or PROVIDER:MODEL, got {describe(use)}; {_IN_PYTHON}", use)
+    for name, value in table.items():
+        if part == "embedders" and name == "tokenizer":
+            _check_counter(f"{place}.{name}", value, (LOCAL,))
+        elif name == "base_url":
+            # The address is not shown: it may contain a login.
+            if provider not in _ADDRESSES or not is_loopback(value):
+                other = f"set the environment variable {_ADDRESSES[provider]}" if provider in _ADDRESSES else _IN_PYTHON
+                problem = "is only valid with openai or ollama, and for an address of this machine"
+                raise ExperimentError(f"{place}.{name} {problem}; {other}", provider)
+        # With paid = false, a plan would call the embedder.
+        elif (part, name, value) != ("embedders", "paid", True) and not (name in _SETTINGS and _is_plain(value)):
+            problem = f"{place}.{listed([name])} is not one of the settings that are known to be harmless; {_IN_PYTHON}"
+            raise ExperimentError(f"{problem}, and an environment variable such as OPENAI_API_KEY for a key", name)
+
+
+def _check_counter(place: str, given: Any, known: tuple[str, ...]) -> None:
+    if given not in known and not (isinstance(given, str) and given.startswith(f"{TIKTOKEN}:")):
+        problem = f"{place} must be one of {', '.join(known)}, {TIKTOKEN}:ENCODING, got {describe(given)}"
+        raise ExperimentError(f"{problem}; {_IN_PYTHON}", given)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a string, a number, or a flat list or table of them without a secret."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
+    if not all(isinstance(one, str | int | float) for one in inner):
+        return False
+    text = json.dumps(value, ensure_ascii=False)
+    return isinstance(value, str) or without_keys(text) == text

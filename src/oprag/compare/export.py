@@ -104,7 +104,7 @@ def answer_rows(matrix: ResultMatrix, names: Sequence[str]) -> Iterator[dict[str
                 "question_id": question.name,
                 "question": question.question,
                 "gold_answers": question.answers,
-                "documents": question.documents,
+                "documents": [*question.documents],
                 "status": "failed" if answer.failed else "answered",
                 "answer": answer.text,
                 "notes": [*answer.notes],

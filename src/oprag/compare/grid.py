@@ -217,7 +217,7 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
 
 
 def _values(axis: Axis, given: Any) -> list[Any]:
-    found: dict[tuple[bool, Any], Any] = {}
+    found: list[Any] = []
     for one in given if isinstance(given, list | tuple | range) else [given]:
         value = plain_number(one)
         if not isinstance(value, str | int | float | None):
@@ -225,14 +225,10 @@ def _values(axis: Axis, given: Any) -> list[Any]:
             raise ExperimentError(problem, value)
         if value == "none" and axis.default is None and axis.name not in ("data", "embedder"):
             value = None  # TOML has no null
-        if axis.name in _FRACTIONS and type(value) is int:
-            value = float(value)
-        # 0 and -0 are the same value, but 1 and True are not.
-        value = value + 0.0 if isinstance(value, float) else value
-        found.setdefault((isinstance(value, bool), value), value)
+        found.append(float(value) if axis.name in _FRACTIONS and type(value) is int else value)
     if not found:
         raise ExperimentError(f"the axis {axis.name!r} has no values", given)
-    return [*found.values()]
+    return [*dict.fromkeys(found)]
 
 
 def cells_of(experiment: Experiment) -> Cells:
@@ -252,7 +248,7 @@ def cells_of(experiment: Experiment) -> Cells:
             cell.check()
         except OptionError as error:
             raise ExperimentError(str(error), error.value) from error
-        cells.setdefault(tuple((type(value), value) for value in cell.values().values()), cell)
+        cells.setdefault(tuple(cell.values().values()), cell)
     repeated = number - len(cells)
     for data, name in product(experiment.data, experiment.methods):
         own = {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oprag._internal.tokens import count
 from oprag.compare.analysis.settings import counted, money_text
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import Done, Record, Spent, VectorRecord, WorkCache
+from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.values import key_of, named_error
 from oprag.compare.experiment import Experiment, Limits
@@ -163,7 +164,7 @@ def make_plan(
         experiment: The experiment; if it is already prepared, its models are known exactly.
         path: The results file that the run will continue; None for a new run.
         retry_failed: Whether the run will retry questions that failed before.
-        keep: Whether to store the splits and vectors of the plan in the results file for the run to reuse; the file is
+        keep: Whether to store the vectors of the plan in the results file for the run to reuse; the file is
             created if missing.
         on_progress: Called with the number of planned answers, and the number of all answers.
 
@@ -194,7 +195,7 @@ def make_plan(
         if prepared.missing:
             return plan
         costly = tuple(name for name, embedder in prepared.embedders.items() if embedder.paid)
-        found = Done(set(), {}) if file is None else file.done(experiment.name)
+        found = {} if file is None else file.outcomes(experiment.name)
         state = RunState([*prepared.items()], found, retry_failed=retry_failed)
         replies = MemoryCache(file)
         # The run has no use for the vectors of a stand-in embedder.
@@ -246,17 +247,30 @@ class MemoryCache:
 
     def __init__(self, below: WorkCache | None = None) -> None:
         self._below = below
-        self._records: dict[tuple[type, Any], Any] = {}
+        self._replies: dict[str, Reply] = {}
+        self._vectors: dict[tuple[str, bytes], NDArray[np.float32]] = {}
 
-    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]:
-        """The record of each key; None for a missing one."""
-        missing = [key for key in keys if (kind, key) not in self._records]
-        found = dict(zip(missing, self._below.get(kind, missing), strict=True)) if self._below is not None else {}
-        return [self._records.get((kind, key), found.get(key)) for key in keys]
+    def reply(self, key: str) -> Reply | None:
+        """The reply with this key; None if it is missing."""
+        return self._replies.get(key) or (None if self._below is None else self._below.reply(key))
 
-    def put(self, records: Sequence[Record]) -> list[Record]:
-        """Store records; return the stored ones."""
-        return [self._records.setdefault((type(record), record.key), record) for record in records]
+    def put_reply(self, reply: Reply) -> Reply:
+        """Store a reply; return the stored one."""
+        return self._replies.setdefault(reply.key, reply)
+
+    def put_failure(self, call: FailedCall) -> None:
+        """Store nothing: a failed call is only counted in a results file."""
+
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        """The vector of each text hash; None for a missing one."""
+        missing = [key for key in hashes if (embedder, key) not in self._vectors]
+        below = self._below.vectors(embedder, missing) if self._below is not None else [None] * len(missing)
+        found = dict(zip(missing, below, strict=True))
+        return [self._vectors.get((embedder, key), found.get(key)) for key in hashes]
+
+    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+        """Store vectors, of shape (number of hashes, dimension)."""
+        self._vectors |= {(embedder, key): vector for key, vector in zip(hashes, vectors, strict=True)}
 
 
 class _CountingModel:
@@ -312,7 +326,7 @@ class _StandIn:
         return self._local.embed_documents(texts)
 
     def _count(self, texts: Sequence[str], kind: Kind) -> None:
-        stored = self._cache.get(VectorRecord, [(self._replaced, key) for key in text_keys(texts, kind)])
+        stored = self._cache.vectors(self._replaced, text_keys(texts, kind))
         new = [text for text, known in zip(texts, stored, strict=True) if known is None]
         self.tokens += sum(map(self.tokenizer.count, new))
 

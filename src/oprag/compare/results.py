@@ -16,7 +16,7 @@ from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, named, value_text, varying_axes
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
 from oprag.compare.export import CSV, answer_columns, answer_rows, axis_columns, setting_rows, write_csv
 from oprag.compare.grid import check_axis
@@ -95,16 +95,11 @@ class Results:
         path: The results file.
         run: The report of the run that produced these results; None for results read from a file.
         experiment: The name of the experiment.
-        settings: A summary of each setting.
-        axes: The axes in which settings differ.
-        axis_columns: The axes that are columns of the rows.
     """
 
     def __init__(self, matrix: ResultMatrix, path: File, *, run: RunReport | None = None) -> None:
         self.matrix, self.path, self.run = matrix, Path(path), run
-        self.experiment, self.settings = matrix.experiment, matrix.settings
-        self.axes = tuple(varying_axes(matrix.settings)[0])
-        self.axis_columns = tuple(axis_columns(matrix.settings))
+        self.experiment = matrix.experiment
 
     @classmethod
     def open(cls, path: File, experiment: str | None = None) -> Results:
@@ -118,8 +113,23 @@ class Results:
             ExperimentError: The file does not contain the experiment, or contains several and `experiment` is missing.
             ResultsFileError: The file is missing, corrupt or not a results file.
         """
-        with ResultsReader(path, experiment) as reader:
+        with ResultsReader.open(path, experiment) as reader:
             return cls(matrix_of(reader), path)
+
+    @property
+    def settings(self) -> tuple[SettingSummary, ...]:
+        """A summary of each setting."""
+        return self.matrix.settings
+
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """The axes in which settings differ."""
+        return tuple(varying_axes(self.settings)[0])
+
+    @cached_property
+    def axis_columns(self) -> tuple[str, ...]:
+        """The axes that are columns of the rows."""
+        return tuple(axis_columns(self.settings))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from oprag.compare.data_only import _CHAT, _EMBEDDING
+from oprag.compare.experiment import _CHAT, _EMBEDDING
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.errors import MissingExtraError, OptionError
 from tests.cli import provider

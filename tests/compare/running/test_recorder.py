@@ -135,7 +135,7 @@ def test_nothing_left_by_thresholds_is_answered_without_a_call(method, tmp_path)
     assert (answer, calls, tokens, chunks) == ("Nothing there.", 0, 0, 0)
     assert json.loads(found)["evidence_coverage"] == 0
     assert json.loads(found)["token_f1"] == 0
-    ((dropped,),) = rows(path, "SELECT context ->> 3 FROM answers")
+    ((dropped,),) = rows(path, "SELECT context ->> 1 FROM answers")
     assert sum(json.loads(dropped).values()) == 4
 
 

@@ -135,8 +135,7 @@ def test_a_second_run_asks_nothing_and_changes_nothing(tmp_path):
 
 def everything(path):
     """All rows but those about runs themselves."""
-    tables = ["cells", "questions", "replies", "failed_calls", "answers"]
-    tables += ["chunks", "embedders", "vectors"]
+    tables = ["cells", "questions", "replies", "failed_calls", "answers", "embedders", "vectors"]
     return {table: rows(path, f"SELECT * FROM {table}") for table in tables}
 
 

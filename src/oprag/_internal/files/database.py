@@ -30,7 +30,7 @@ class Format(NamedTuple):
     schema: str  # the statements that create its tables, separated by semicolons
     error: type[OpragError]
     advice: str  # what to do about a corrupt file, for messages
-    checked: bool = False  # whether to check the pages, types and constraints of a file when it is opened
+    checked: bool = False  # whether to check the pages and types of a file when it is opened
     patience: float = 60.0  # seconds to wait for another process that writes
 
 
@@ -49,12 +49,6 @@ class Database:
         self._lock = ForkSafeLock()
         self._connection: sqlite3.Connection | None = None
         self._belongs_to: tuple[int, ...] = ()  # the ids of its process and of its file on disk
-
-    def __getstate__(self) -> tuple[Path, Format]:
-        return self.path, self.kind
-
-    def __setstate__(self, state: tuple[Path, Format]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
 
     def exists(self) -> bool:
         """Return whether the file exists; False if its folder is not readable."""
@@ -122,17 +116,20 @@ class Database:
                 reason = "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
                 raise self.kind.error(f"cannot {purpose} the {self.kind.noun} {self.path}: {path} {reason}", self.path)
         try:
-            return self._connected(str(self.path), uri=False)
+            return self._connected(str(self.path))
         except sqlite3.OperationalError:
             if purpose != "read":
                 raise
             # The file may be on a read-only medium, such as a container image.
             return self._connected(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
-    def _connected(self, target: str, *, uri: bool) -> sqlite3.Connection:
-        # isolation_level=None turns off the implicit transactions of the sqlite3 module.
+    def _connected(self, target: str, *, uri: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            target, timeout=self.kind.patience, isolation_level=None, check_same_thread=False, uri=uri
+            target,
+            timeout=self.kind.patience,
+            isolation_level=None,  # no implicit transactions
+            check_same_thread=False,
+            uri=uri,
         )
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_BYTES)
         try:
@@ -174,14 +171,12 @@ class Database:
             raise kind.error(problem, self.path)
         # A trigger or an index of others could compute forever, or change what is written.
         made = {statement.strip() for statement in kind.schema.split(";")} - {""}
-        found = connection.execute("SELECT sql, type, name FROM sqlite_master WHERE sql NOT NULL").fetchall()
-        others = {what for sql, what, _ in found if sql not in made}
-        if not made <= {sql for sql, *_ in found} or others & {"index", "trigger"}:
+        found = connection.execute("SELECT sql, type FROM sqlite_master WHERE sql NOT NULL").fetchall()
+        others = {what for sql, what in found if sql not in made}
+        if not made <= {sql for sql, _ in found} or others & {"index", "trigger"}:
             raise self.damaged("its tables are not those that oprag creates")
-        # Tables of others are not checked: their constraints could take forever.
-        for table in [name for sql, what, name in found if what == "table" and sql in made and kind.checked]:
-            if (fault := connection.execute(f"PRAGMA quick_check({table})").fetchone()[0]) != "ok":
-                raise self.damaged(fault)
+        if kind.checked and (fault := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise self.damaged(fault)
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

@@ -24,8 +24,8 @@ from oprag.compare.analysis.summary import (
     NOT_TRIED,
     SettingSummary,
 )
-from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Price
 from oprag.compare.experiment_methods import kind_of
 from oprag.compare.grid import axes

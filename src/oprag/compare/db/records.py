@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, ConfigDict, Field, Json, TypeAdapter, ValidationError, with_config
+from pydantic import AfterValidator, ConfigDict, Field, Json, with_config
 from typing_extensions import TypedDict
 
-from oprag._internal.files.database import Database, Format
+from oprag._internal.files.database import Format
 from oprag._internal.masking import without_keys
 from oprag.compare.db.values import JUDGED
 from oprag.embedding.cache_file import VECTOR_SCHEMA
@@ -24,69 +21,27 @@ from oprag.methods.answer import Completion, Usage
 __all__ = [
     "CELL_COLUMNS",
     "RESULTS",
-    "TABLES",
     "AnswerRecord",
     "CellRecord",
-    "ChunkRecord",
     "ContextRecord",
     "Described",
-    "Done",
     "ExperimentRecord",
     "FailedCall",
     "Failure",
-    "IndexRecord",
+    "KeptChunk",
     "Masked",
     "QuestionRecord",
-    "Record",
     "Reply",
     "RunRecord",
     "Spent",
-    "VectorRecord",
     "WorkCache",
-    "checked",
-    "columns_of",
-    "records_of",
 ]
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
 Plain = bool | int | Number | str | list[str] | None  # a list has several metadata keys
+Vector = NDArray[np.float32]
 Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may contain secrets in messages
-
-
-def checked(kind: Any, rows: Iterable[Any], database: Database) -> Iterator[Any]:
-    """Yield rows as values of a type; raises a ResultsFileError if a value does not have the type of its field."""
-    validate = _adapter(kind).validate_python
-    try:
-        for row in rows:
-            yield validate(row)
-    except ValidationError as error:
-        # The error itself quotes values, which may be long or secret.
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place, fields = first["loc"][0], getattr(kind, "_fields", ())
-        name = fields[place] if isinstance(place, int) and fields else "value"
-        raise database.damaged(f"invalid {name}: {first['msg']}") from None
-
-
-def columns_of(kind: Any) -> str:
-    """Columns of a record, as SQL; its fields are named like them."""
-    usage = f"json_array({', '.join(Usage._fields)})"
-    return ", ".join(usage if name == "usage" else f'"{name}"' for name in kind._fields)
-
-
-def records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], database: Database) -> dict[str, Any]:
-    """Stored records by key, without missing ones."""
-    if kind is IndexRecord:
-        query = f'SELECT {columns_of(ChunkRecord)} FROM chunks WHERE "index" = ? ORDER BY row'
-        found = {key: [*checked(ChunkRecord, connection.execute(query, [key]), database)] for key in keys}
-        return {key: IndexRecord(key, pieces) for key, pieces in found.items() if pieces}
-    query = f"SELECT {columns_of(kind)} FROM {TABLES[kind]} WHERE key IN (SELECT value FROM json_each(?))"
-    return {record.key: record for record in checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True)
@@ -138,45 +93,18 @@ class FailedCall(NamedTuple):
     seconds: float
 
 
-class ChunkRecord(NamedTuple):
-    """A chunk of an index; its row is its position in the list."""
-
-    document: str
-    page: Annotated[int, Field(ge=1)] | None  # if the document has pages; offsets are then relative to the page
-    start: Count
-    end: Count  # exclusive
-    tokens: Count  # counted by the tokenizer of the index
-
-
-class IndexRecord(NamedTuple):
-    """The chunks that documents were split into."""
-
-    key: str
-    pieces: Sequence[ChunkRecord]
-
-
-class VectorRecord(NamedTuple):
-    """Unit vector of a text."""
-
-    embedder: str  # its identity
-    hash: bytes  # of the text
-    vector: NDArray[np.float32]
-
-    @property
-    def key(self) -> tuple[str, bytes]:
-        """Embedder identity and text hash."""
-        return self.embedder, self.hash
-
-
-Record = TypeVar("Record", bound=Reply | FailedCall | IndexRecord | VectorRecord)
-
-
 class WorkCache(Protocol):
     """Cache for work that is not repeated; safe to share between threads. See `ResultsFile`."""
 
-    def get(self, kind: type[Record], keys: Sequence[Any]) -> list[Record | None]: ...  # noqa: D102
+    def reply(self, key: str) -> Reply | None: ...  # noqa: D102
 
-    def put(self, records: Sequence[Record]) -> list[Record]: ...  # noqa: D102
+    def put_reply(self, reply: Reply) -> Reply: ...  # noqa: D102
+
+    def put_failure(self, call: FailedCall) -> None: ...  # noqa: D102
+
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[Vector | None]: ...  # noqa: D102
+
+    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: Vector) -> None: ...  # noqa: D102
 
 
 # Experiments and their answers
@@ -230,16 +158,24 @@ class QuestionRecord(NamedTuple):
     choices: Json[Sequence[str]]
     right_choice: Count | None
     evidence: Json[Sequence[tuple[str, Count, Count]]]
-    documents: Json[Sequence[str]]
+    documents: Json[Mapping[str, Count]]  # with their length in characters
     about: Json[Mapping[str, Any]]
+
+
+class KeptChunk(NamedTuple):
+    """A chunk of a context."""
+
+    document: Count  # its index among the documents of the question
+    start: Count  # offset in the whole text of the document
+    end: Count  # exclusive
+    rank: Count
+    cosine: Number | None  # if known
 
 
 class ContextRecord(NamedTuple):
     """A context passed to a model."""
 
-    key: str
-    index_key: str
-    kept: Sequence[tuple[Count, Count, Number | None]]  # row, rank, and cosine if known, in context order
+    kept: Sequence[KeptChunk]  # in context order
     dropped: Mapping[str, Count]  # number of chunks by reason
 
 
@@ -275,13 +211,6 @@ class AnswerRecord(NamedTuple):
         return self.error is not None
 
 
-class Done(NamedTuple):
-    """Pairs of cell key and question key that need no further work."""
-
-    answered: set[tuple[str, str]]
-    failed: dict[tuple[str, str], str]  # with the error class
-
-
 class Failure(NamedTuple):
     """Failed questions with the same error class: its most frequent message, and their number."""
 
@@ -297,14 +226,6 @@ class RunRecord(NamedTuple):
     ended: str | None  # None if it was killed or is in progress
     outcome: Masked | None
     versions: Json[Mapping[str, str]]
-
-
-TABLES: Mapping[type, str] = {
-    Reply: "replies",
-    CellRecord: "cells",
-    QuestionRecord: "questions",
-}
-"""Tables of records with a key."""
 
 
 _USAGE = (
@@ -332,9 +253,6 @@ CREATE INDEX replies_by_run ON replies (run);
 CREATE TABLE failed_calls (id INTEGER PRIMARY KEY, key TEXT NOT NULL, model TEXT NOT NULL, step TEXT NOT NULL,
     error TEXT NOT NULL, message TEXT NOT NULL, seconds REAL NOT NULL, run INTEGER NOT NULL REFERENCES runs,
     at TEXT NOT NULL) STRICT;
-CREATE TABLE chunks ("index" TEXT NOT NULL, row INTEGER NOT NULL, document TEXT NOT NULL, page INTEGER,
-    start INTEGER NOT NULL, "end" INTEGER NOT NULL CHECK ("end" >= start), tokens INTEGER NOT NULL,
-    PRIMARY KEY ("index", row)) STRICT, WITHOUT ROWID;
 CREATE TABLE answers (cell TEXT NOT NULL REFERENCES cells, question TEXT NOT NULL REFERENCES questions,
     status TEXT NOT NULL AS (iif(error IS NULL, 'answered', 'failed')), text TEXT, error TEXT, message TEXT,
     notes TEXT NOT NULL, route TEXT, calls INTEGER NOT NULL, {_USAGE}, embedded_tokens INTEGER NOT NULL,

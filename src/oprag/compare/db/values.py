@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, TypeVar
+from typing import Any
 
 from oprag._internal.masking import error_text, without_keys
 from oprag.methods.prompts import Prompt
 
 __all__ = [
     "JUDGED",
-    "document_key",
     "error_message",
     "error_name",
     "key_of",
@@ -47,24 +46,14 @@ def prompt_key(model: str, prompt: Prompt, repeat: int) -> str:
     return found.hexdigest()[: 2 * _LENGTH]
 
 
-def document_key(text: Any) -> str:
-    """Key of a document's text or pages."""
-    return key_of("document", text if isinstance(text, str) else list(text))
-
-
-Value = TypeVar("Value")
-
-
-def storable(value: Value) -> Value:
-    """Replace unpaired surrogates in a text by U+FFFD, since UTF-8, and therefore SQLite, cannot encode them."""
-    if not isinstance(value, str):
-        return value
+def storable(text: str) -> str:
+    """Replace unpaired surrogates by U+FFFD, since UTF-8, and therefore SQLite, cannot encode them."""
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         # Encoding as UTF-16 turns two surrogates that form a pair into their character.
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")  # type: ignore[return-value]
-    return value
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def safe_text(text: str) -> str:

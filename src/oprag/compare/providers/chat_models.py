@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 from collections.abc import Mapping
@@ -83,9 +82,8 @@ def check_local_settings(settings: Mapping[str, Any]) -> None:
 
 def _check_settings(name: str, settings: Mapping[str, Any], model: Any) -> None:
     """Reject unknown settings, unless the model accepts any."""
-    kind = type(model)
-    fields = getattr(kind, "model_fields", None)
-    if fields is None or kind.model_config.get("extra") == "allow" or name.startswith(_UNCHECKED_PROVIDER):
+    fields = getattr(type(model), "model_fields", None)
+    if fields is None or type(model).model_config.get("extra") == "allow" or name.startswith(_UNCHECKED_PROVIDER):
         return
     aliases = [field.validation_alias for field in fields.values()]
     # A setting of `init_chat_model`, and the fields of the model by all their names.
@@ -105,23 +103,12 @@ def complete_or_show(model: Any, prompt: Prompt) -> Completion:
     _LATEST.response = None
     completion = complete(model, prompt)
     error, response = completion.error, _LATEST.response
-    if error is None or response is None or _is_told(error, response):
+    if error is None or response is None or (response.is_error and str(response.status_code) in str(error)):
         return completion
     came, status = shown(response.text, _SHOWN, end=False), response.status_code
     explained = ModelError(f"the server sent status {status} and {came!r}: {error_text(error)}", status)
     explained.__cause__ = error
     return replace(completion, error=explained)
-
-
-def _is_told(error: BaseException, response: Any) -> bool:
-    """Whether the client's error has the status and, as with bodies of JSON, what the server said."""
-    if not response.is_error or str(response.status_code) not in str(error):
-        return False
-    try:
-        json.loads(response.text)
-    except ValueError:
-        return False
-    return True
 
 
 def _remember(response: Any) -> None:

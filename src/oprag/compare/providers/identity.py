@@ -47,14 +47,10 @@ def set_main_module(name: str) -> None:
 
 def main_module() -> str:
     """The name under which `__main__` can be imported; "__main__" if it cannot, as in a notebook."""
-    if _main is not None:
-        return _main
     main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:  # python -m NAME
-        return str(spec.name)
-    file = getattr(main, "__file__", None)
-    return "__main__" if file is None else Path(file).stem
+    if _main is not None or getattr(main, "__file__", None) is None:
+        return _main or "__main__"
+    return str(main.__spec__.name) if main.__spec__ is not None else Path(str(main.__file__)).stem  # python -m NAME
 
 
 def module_of(value: Any) -> str:

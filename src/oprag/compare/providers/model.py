@@ -16,12 +16,7 @@ from oprag.errors import ExperimentError, ModelError
 from oprag.methods.answer import Completion
 from oprag.methods.prompts import Prompt
 
-__all__ = [
-    "Model",
-    "ModelSpec",
-    "ProviderSpec",
-    "with_name",
-]
+__all__ = ["Model", "ModelSpec", "ProviderSpec", "with_name"]
 
 
 def with_name(given: Any, name: str) -> Any:
@@ -53,11 +48,9 @@ class ProviderSpec(StrictModel, extra="allow"):
         """Reject settings that would have no effect."""
         super().model_post_init(context)
         if self.settings and not isinstance(self.use, str):
-            kind = type(self.use).__name__
-            raise ExperimentError(
-                f"settings are only valid for a name, got {', '.join(self.settings)}; set them on the {kind} instead",
-                self.use,
-            )
+            given, kind = ", ".join(self.settings), type(self.use).__name__
+            problem = f"settings are only valid for a name, got {given}; set them on the {kind} instead"
+            raise ExperimentError(problem, self.use)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -152,14 +145,10 @@ class ModelSpec(ProviderSpec):
             return Model(identity, lambda prompt: complete_or_show(local_model(**client), prompt))
         identity = identity_of_name(self.use, self.settings)
         if planned:
-            return Model(identity, partial(_not_called, self.use))
+            problem = f"{describe(self.use)} cannot be called in a plan, which does not load models"
+            return Model(identity, lambda _: Completion(error=ModelError(problem, self.use)))
         model = load_chat_model(self.use, self.settings, feature=f"The model {self.use!r}")
         return Model(identity, partial(complete_or_show, model))
-
-
-def _not_called(name: str, _: Prompt) -> Completion:
-    message = f"{describe(name)} cannot be called in a plan, which does not load models"
-    return Completion(error=ModelError(message, name))
 
 
 def _call_of(model: Any) -> Callable[[Prompt], Completion]:

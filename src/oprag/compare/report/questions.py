@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isnan
 from string import ascii_uppercase
 from typing import Any
@@ -15,8 +15,8 @@ from oprag._internal.text_table import escaped, one_line, shortened
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data, counted
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
-from oprag.compare.db.reader import ResultsReader
 from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.db.values import JUDGED
 from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
@@ -27,7 +27,6 @@ _MAX_QUESTIONS = 20
 _MAX_TEXT, _MAX_JUDGEMENT, _MAX_NAME = 2_000, 300, 200  # characters
 _WIDTH, _HEIGHT = 600, 80  # of a chunk map, in pixels
 _MAX_CHUNKS = 200  # lines of a chunk map
-_BETWEEN_PAGES = 2  # characters
 
 Span = tuple[int, int]
 
@@ -43,7 +42,7 @@ def section(results: Results, metric: str | None) -> Section | None:
     ]
     if not found:
         return None
-    with ResultsReader(results.path, results.experiment) as reader:
+    with ResultsReader.open(results.path, results.experiment) as reader:
         sides = _Sides(results, metric, reader)
         shown_first = [place for _, place in sorted(found)[:_MAX_QUESTIONS]]
         questions = [sides.question(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
@@ -112,7 +111,7 @@ class _Sides:
             value = float(setting.by_question(self._metric)[place])
             mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
             notes.insert(0, f"{self._metric} {'–' if isnan(value) else f'{value:z.3f}'}{mean}")
-        drawn, chunks = self._map(question, answer.context) if answer.context is not None else ("", "")
+        drawn, chunks = _map(question, answer.context) if answer.context is not None else ("", "")
         asked = {key: step.removeprefix(JUDGED) for step, key in answer.replies if step.startswith(JUDGED)}
         return {
             "name": self._results.label(setting),
@@ -123,24 +122,6 @@ class _Sides:
             ],
             "map": drawn,
         }
-
-    def _map(self, question: QuestionRecord, context: ContextRecord) -> tuple[str, str]:
-        """The chunk map of a context, and the number of its chunks."""
-        starts: dict[tuple[str, int | None], int] = {}
-        length = 0
-        pieces = self._reader.index(context.index_key).pieces
-        known = {(piece.document, piece.page): piece.end for piece in pieces}
-        for document in question.documents:
-            starts[document, None] = length
-            for page, end in sorted((page or 0, end) for (name, page), end in known.items() if name == document):
-                starts[document, page or None] = length
-                length += end + (_BETWEEN_PAGES if page else 0)
-        rows = [row for row, _, _ in context.kept]
-        found = [pieces[row] for row in rows if row < len(pieces)]
-        spans = [(start + one.start, start + one.end) for one in found for start in [starts[one.document, one.page]]]
-        gold = [(starts[name, None] + start, starts[name, None] + end) for name, start, end in question.evidence]
-        dropped = [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]
-        return chunk_map(spans, gold, length), ", ".join([counted(len(rows), "chunk"), *dropped])
 
 
 def chunk_map(chunks: Sequence[Span], gold: Iterable[Span], length: int) -> str:
@@ -155,6 +136,18 @@ def chunk_map(chunks: Sequence[Span], gold: Iterable[Span], length: int) -> str:
         f'<svg class="map" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escaped(label)}">'
         f'<path class="gold" d="{"".join(evidence)}"/><path class="kept" d="{"".join(lines)}"/></svg>'
     )
+
+
+def _map(question: QuestionRecord, context: ContextRecord) -> tuple[str, str]:
+    """The chunk map of a context, and the number of its chunks."""
+    names = [*question.documents]
+    *starts, length = accumulate(question.documents.values(), initial=0)
+    kept = [one for one in context.kept if one.document < len(names)]
+    spans = [(starts[one.document] + one.start, starts[one.document] + one.end) for one in kept]
+    evidence = [one for one in question.evidence if one[0] in names]
+    gold = [(starts[names.index(name)] + start, starts[names.index(name)] + end) for name, start, end in evidence]
+    dropped = [f"{count:,} dropped by {why}" for why, count in context.dropped.items()]
+    return chunk_map(spans, gold, length), ", ".join([counted(len(context.kept), "chunk"), *dropped])
 
 
 def _box(scale: float, span: Span, top: float, height: float) -> str:

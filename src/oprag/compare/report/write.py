@@ -17,7 +17,7 @@ from oprag._internal.files.writing import FileKind, begins_with, check_target, r
 from oprag._internal.text_table import safe
 from oprag.compare.analysis.settings import amount, by_data, counted, money_text, value_text
 from oprag.compare.analysis.summary import PROBLEMS
-from oprag.compare.db.reader import ResultsReader
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.report import charts, questions, tables
 from oprag.compare.report.charts import length_figures, order_figures
 from oprag.compare.report.page import Part, Section, Table, Text, Verdicts
@@ -67,7 +67,7 @@ def _run_details(results: Results) -> Section:
     rows = [("results file", results.path.name), *(("grid", _text(grid)) for grid in described["grid"])]
     rows += [(name.replace("_", " "), _text(value)) for name, value in described.items() if name != "grid"]
     parts: list[Part] = [Table("The experiment", ("What", "Value"), [row for row in rows if row[1]], words=True)]
-    with ResultsReader(results.path, results.experiment) as reader:
+    with ResultsReader.open(results.path, results.experiment) as reader:
         if failed := [(one.error, one.message, f"{one.count:,}") for one in reader.failures()]:
             parts.append(Table("Failures by cause", ("Error", "Message", "Answers"), failed, words=True))
         spent = [

@@ -154,14 +154,14 @@ class ModelCaller:
         completion = ask(model, call.prompt)
         if completion.error is not None:
             details = error_name(completion.error), error_message(completion.error), completion.seconds
-            self._cache.put([FailedCall(call.key, model.identity, step, *details)])
+            self._cache.put_failure(FailedCall(call.key, model.identity, step, *details))
             return Made(call, completion)
         usage = completion.usage
         if usage is None:  # the model does not report it
             usage = Usage(count(call.prompt.text, self._count), count(completion.text, self._count), 0, estimated=True)
         about = (call.key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
         # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
-        (kept,) = self._cache.put([Reply(*about, self._spending.cost(call.model, usage))])
+        kept = self._cache.put_reply(Reply(*about, self._spending.cost(call.model, usage)))
         return Made(call, kept.completion)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import masked_error
-from oprag.compare.db.records import Reply, WorkCache
+from oprag.compare.db.records import WorkCache
 from oprag.compare.db.values import named_error, prompt_key
 from oprag.compare.experiment_methods import method_function
 from oprag.compare.grid import Cell
@@ -250,7 +250,7 @@ class Engine:
         return prompt_key(self._models[model].identity, prompt, cell.repeat)
 
     def _known(self, key: str) -> Completion | None:
-        (stored,) = self._cache.get(Reply, [key])
+        stored = self._cache.reply(key)
         return stored and stored.completion
 
     def _take_replies(self, work: _Work) -> tuple[Completion | None, ...]:

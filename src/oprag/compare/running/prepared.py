@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 from oprag._internal.masking import describe
-from oprag.compare.data.data_set import Question
+from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord
-from oprag.compare.db.values import document_key, key_of
+from oprag.compare.db.values import key_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import PIPELINE, Pipeline, kind_of
 from oprag.compare.grid import Cell, Cells, axes
@@ -194,14 +194,16 @@ class PreparedExperiment:
         for name, data_set in self.experiment.data.items():
             if name not in used:
                 continue
-            contents = {document: document_key(text) for document, text in data_set.documents.items()}
+            texts = data_set.documents
+            contents = {name: key_of("document", text) for name, text in texts.items()}
+            lengths = {name: len(whole_text(text)) for name, text in texts.items()}
             for question in data_set.questions:
                 evidence: Sequence[Any] = [list(span) for span in question.evidence]
                 what = (question.text, question.answers, question.choices, question.right_choice, evidence)
                 documents = [[document, contents[document]] for document in question.documents]
                 key = key_of("question", name, question.id, *what, documents)
-                about = dict(question.about)
-                records.append(QuestionRecord(key, name, question.id, *what, question.documents, about))
+                used_lengths = {document: lengths[document] for document in question.documents}
+                records.append(QuestionRecord(key, name, question.id, *what, used_lengths, dict(question.about)))
         return records
 
     def items(self) -> Iterator[WorkItem]:

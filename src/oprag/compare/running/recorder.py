@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import AnswerRecord, ContextRecord, WorkCache
-from oprag.compare.db.values import error_message, error_name, key_of, named_error
+from oprag.compare.db.records import AnswerRecord, ContextRecord, KeptChunk, WorkCache
+from oprag.compare.db.values import error_message, error_name, named_error
 from oprag.compare.experiment_methods import FoundChunk, kind_of
 from oprag.compare.grid import Cell
 from oprag.compare.metrics.functions import touching
@@ -96,21 +96,26 @@ class Recorder:
         context = answer.context
         if context is None:
             return _Found()
-        index = self._retrieval.index(outcome.item.cell, outcome.item.question.documents)
+        documents = outcome.item.question.documents
+        index = self._retrieval.index(outcome.item.cell, documents)
         rows = [int(chunk.id or 0) for chunk in context.kept]
-        kept = [(row, chunk.rank, chunk.similarity) for row, chunk in zip(rows, context.kept, strict=True)]
+        spans = [index.spans[row] for row in rows]
+        kept = [
+            KeptChunk(documents.index(name), start, end, chunk.rank, chunk.similarity)
+            for (name, start, end), chunk in zip(spans, context.kept, strict=True)
+        ]
         dropped: dict[str, int] = Counter(str(drop.reason) for drop in context.dropped)
         ranked = sorted(context.kept, key=attrgetter("rank"))
         return _Found(
             {
-                "context": ContextRecord(key_of("context", index.key, kept, dropped), index.key, kept, dropped),
+                "context": ContextRecord(kept, dropped),
                 "context_tokens": context.tokens,
-                "context_embedder_tokens": sum(index.pieces[row].tokens for row in rows),
+                "context_embedder_tokens": sum(index.tokens[row] for row in rows),
                 "context_chunks": len(kept),
             },
             {
                 "context": context,
-                "spans": [index.spans[row] for row in rows],
+                "spans": spans,
                 "ranked": [int(chunk.id or 0) for chunk in ranked if chunk.neighbor_of is None],
             },
         )
@@ -132,7 +137,7 @@ class Recorder:
         if not question.evidence:
             return frozenset()
         index = self._retrieval.index(cell, question.documents)
-        key = index.key, question.evidence
+        key = cell.data, question.documents, cell.split, cell.embedder, question.evidence
         if key not in self._relevant_rows:
             documents = {one.document for one in question.evidence}
             rows = [row for row, span in enumerate(index.spans) if span[0] in documents]

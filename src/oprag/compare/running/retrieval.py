@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from oprag.chunk import Chunk, changed
 from oprag.compare.data.data_set import Question, page_starts, whole_text
-from oprag.compare.db.records import ChunkRecord, IndexRecord, VectorRecord, WorkCache
-from oprag.compare.db.values import document_key, key_of
+from oprag.compare.db.records import WorkCache
 from oprag.compare.grid import Cell
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.stores import Store
@@ -79,8 +78,8 @@ class VectorSource:
 
     def _vectors(self, texts: Sequence[str], kind: Kind) -> dict[str, NDArray[np.float32]]:
         keys = dict(zip(distinct := list(dict.fromkeys(texts)), text_keys(distinct, kind), strict=True))
-        stored = self._cache.get(VectorRecord, [(self.name, key) for key in keys.values()])
-        known = {text: one.vector for text, one in zip(keys, stored, strict=True) if one is not None}
+        stored = self._cache.vectors(self.name, [*keys.values()])
+        known = {text: vector for text, vector in zip(keys, stored, strict=True) if vector is not None}
         missing = [text for text in keys if text not in known]
         embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
         dimension = next((len(vector) for vector in known.values()), None)
@@ -88,9 +87,7 @@ class VectorSource:
             batch = missing[start : start + _BATCH_TEXTS]
             vectors = as_vectors(embed(batch), len(batch), dimension)
             dimension = vectors.shape[1]
-            self._cache.put(
-                [VectorRecord(self.name, keys[text], row) for text, row in zip(batch, vectors, strict=True)]
-            )
+            self._cache.put_vectors(self.name, [keys[text] for text in batch], vectors)
             known |= zip(batch, vectors, strict=True)
         return known
 
@@ -104,67 +101,24 @@ class Index:
         split: Split,
         tokenizer: NamedTokenizer,
         vectors: VectorSource,
-        cache: WorkCache,
         *,
         stores: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> None:
-        self._documents = documents
-        self._split = split.complete()
-        self._tokenizer = tokenizer
         self._source = vectors
-        self._cache = cache
         self._factories = stores or {}
         self._stores: dict[str, Store] = {}
-        contents = [[name, document_key(text)] for name, text in documents.items()]
-        self.key = key_of("index", contents, list(self._split), tokenizer.identity)
-
-    @cached_property
-    def pieces(self) -> Sequence[ChunkRecord]:
-        """The chunks by row, as places without text."""
-        (known,) = self._cache.get(IndexRecord, [self.key])
-        if known is not None:
-            return known.pieces
-        split, tokenizer = self._split, self._tokenizer.tokenizer
-        count = counter_of(tokenizer) if split.splitter == "words" else None
-        pieces = [
-            ChunkRecord(
-                place["source"],
-                place.get("page"),
-                window.start,
-                window.end,
-                window.tokens if count is None else count(window.text),
-            )
-            for window, place in pieces_of(self._documents, tokenizer, split)
-        ]
-        self._cache.put([IndexRecord(self.key, pieces)])
-        return pieces
-
-    @cached_property
-    def chunks(self) -> list[Chunk]:
-        """The chunks by row, with the metadata that stamping at ingestion would write, and with positions."""
-        numbers: dict[str, int] = {}
+        count = counter_of(tokenizer.tokenizer) if split.splitter == "words" else None
+        starts = {name: page_starts(text) for name, text in documents.items()}
         chunks: list[Chunk] = []
-        for row, piece in enumerate(self.pieces):
-            number = numbers[piece.document] = numbers.get(piece.document, -1) + 1
-            place: dict[str, Any] = {"source": piece.document, "chunk_index": number}
-            document = self._documents[piece.document]
-            if piece.page is not None:
-                place["page"] = piece.page
-                document = document[piece.page - 1]
-            place |= {"start_index": piece.start, "end_index": piece.end}
-            chunks.append(Chunk(str(document[piece.start : piece.end]), row, metadata=place, id=str(row)))
+        self.spans: list[tuple[str, int, int]] = []  # document, start and end in its whole text
+        self.tokens: list[int] = []  # by the tokenizer
+        for row, (window, stamp) in enumerate(pieces_of(documents, tokenizer.tokenizer, split)):
+            chunks.append(Chunk(window.text, row, metadata=stamp, id=str(row)))
+            first = starts[stamp["source"]][stamp.get("page", 1) - 1]
+            self.spans.append((stamp["source"], first + window.start, first + window.end))
+            self.tokens.append(window.tokens if count is None else count(window.text))
         # Every chunk is stamped, so its position does not depend on others and can be found once for all contexts.
-        return find_places(chunks, source_key=None, position_key=None).chunks
-
-    @cached_property
-    def spans(self) -> list[tuple[str, int, int]]:
-        """The document, start and end of each chunk by row; offsets are those in the whole text of the document."""
-        starts = {name: page_starts(text) for name, text in self._documents.items() if not isinstance(text, str)}
-        found: list[tuple[str, int, int]] = []
-        for piece in self.pieces:
-            start = 0 if piece.page is None else starts[piece.document][piece.page - 1]
-            found.append((piece.document, start + piece.start, start + piece.end))
-        return found
+        self.chunks = find_places(chunks, source_key=None, position_key=None).chunks
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
@@ -231,7 +185,7 @@ class Index:
 
 
 _WARMUP_QUESTION = "anything"
-_MAX_INDEXES = 16
+_MAX_INDEXES = 32
 # Chunks of all contexts in memory, about half a kilobyte each. A context with k=128 has 128; a context limited only by
 # a token budget has all chunks of its documents, kept or dropped.
 _MAX_CHUNKS = 100_000
@@ -247,7 +201,6 @@ class Retrieval:
         self.measures = measures
         self._experiment = prepared.experiment
         self._embedders = prepared.embedders
-        self._cache = cache
         self._vectors = {
             name: VectorSource(embedder, cache, keep_questions=not measures)
             for name, embedder in prepared.embedders.items()
@@ -278,7 +231,7 @@ class Retrieval:
                 texts_of_all = [one.text for one in self._experiment.data[cell.data].questions]
                 self._vectors[cell.embedder].embed_questions(texts_of_all)
             self._vectors[cell.embedder].embed_questions(texts)  # in one batch
-        return [self._context(cell, index, text) for text in texts]
+        return [self._context(cell, question.documents, index, text) for text in texts]
 
     def embeds(self, cell: Cell, questions: Sequence[str]) -> Sequence[str]:
         """The questions that are embedded for a search: all or, for bm25 without thresholds, none."""
@@ -301,7 +254,7 @@ class Retrieval:
             texts = self._experiment.data[cell.data].documents
             tokenizer, vectors = self._embedders[cell.embedder].tokenizer, self._vectors[cell.embedder]
             contents = {name: texts[name] for name in documents}
-            index = Index(contents, cell.split, tokenizer, vectors, self._cache, stores=self._experiment.stores)
+            index = Index(contents, cell.split, tokenizer, vectors, stores=self._experiment.stores)
         self._indexes[place] = index
         while len(self._indexes) > _MAX_INDEXES:
             self._indexes.pop(next(iter(self._indexes))).close()
@@ -324,9 +277,9 @@ class Retrieval:
             index.close()
         self._indexes.clear()
 
-    def _context(self, cell: Cell, index: Index, question: str) -> Context:
+    def _context(self, cell: Cell, documents: tuple[str, ...], index: Index, question: str) -> Context:
         search, options = search_of(cell), cell.context_options
-        place = index.key, cell.embedder, search, question, options.needs_vectors
+        place = cell.data, documents, cell.split, cell.embedder, search, question, options.needs_vectors
         context = self._contexts.get((place, options, cell.options.cite))
         if context is None:
             inputs = self._inputs.get(place)

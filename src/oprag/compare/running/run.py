@@ -8,13 +8,13 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from oprag.compare.db.records import AnswerRecord, Done, Spent
+from oprag.compare.db.records import AnswerRecord, Spent
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.db.values import named_error
 from oprag.compare.experiment import Experiment
@@ -77,12 +77,15 @@ ProgressCallback = Callable[[RunReport], None]
 class RunState:
     """The answered, failed and waiting items of an experiment, given those found in the results file."""
 
-    def __init__(self, items: Sequence[WorkItem], found: Done, *, retry_failed: bool = False) -> None:
-        failed = Counter(found.failed[item.place] for item in items if item.place in found.failed)
-        skipped = found.answered if retry_failed else found.answered | found.failed.keys()
+    def __init__(
+        self, items: Sequence[WorkItem], found: Mapping[tuple[str, str], str | None], *, retry_failed: bool = False
+    ) -> None:
+        failed = Counter(error for item in items if (error := found.get(item.place)) is not None)
         self.failed_before = failed.total()
         self.failed = Counter[str]() if retry_failed else failed
-        self.waiting = [item for item in items if item.place not in skipped]
+        self.waiting = [
+            item for item in items if item.place not in found or (retry_failed and found[item.place] is not None)
+        ]
         self.total = len(items)
         self.answered = self.total - len(self.waiting) - self.failed.total()
         self._since = time.perf_counter()
@@ -172,11 +175,11 @@ def run(
     file = ResultsFile(path)
     if prepared.unscored is not None:
         raise ExperimentError(prepared.unscored, prepared.experiment.metrics)
-    file.begin(name, prepared.described(), prepared.cell_records, prepared.question_records, _versions())
+    file.begin(name, prepared.described(), prepared.cell_records, prepared.question_records, _versions(measure=measure))
     outcome = "interrupted"
     try:
         spending = Spending(prepared.experiment, prepared.experiment.limits, file.spent(name))
-        state = RunState([*prepared.items()], file.done(name), retry_failed=retry_failed)
+        state = RunState([*prepared.items()], file.outcomes(name), retry_failed=retry_failed)
         outcome = _work(prepared, file, spending, state, measure=measure, on_progress=on_progress)
     except Exception as error:
         outcome = named_error(error)
@@ -254,13 +257,11 @@ def _batches(outcomes: Iterable[Outcome], size: int) -> Iterator[list[Outcome]]:
     yield batch
 
 
-def _versions() -> dict[str, str]:
-    """The package versions and system of this process, and the CPU cores that it may use."""
-    found = {
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": f"{usable_cores():g}",
-    }
+def _versions(*, measure: bool) -> dict[str, str]:
+    """The package versions and system of this process; if it measures, the CPU cores that it may use."""
+    found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    if measure:
+        found["cores"] = f"{usable_cores():g}"
     for package in _PACKAGES:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
