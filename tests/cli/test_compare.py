@@ -22,7 +22,6 @@ from oprag.cli.app import app
 from oprag.compare import Results
 from oprag.compare.meter import usable_cores
 from tests.compare.folders import argument, model, write_experiment
-from tests.compare.helpers import rows
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare"]
@@ -77,80 +76,6 @@ def check_refusal(result, *words, code=2):
 
 
 # Plans
-
-
-KEYLESS = '[models.m]\nuse = "openai:gpt-5-mini"'
-
-
-def test_a_plan_needs_no_key_and_leaves_no_file(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    path = write_experiment(tmp_path, ORDERS, KEYLESS)
-    planned = json.loads(done(path, "--plan", "--json").stdout)
-    quick = json.loads(done(write_experiment(tmp_path, ORDERS, model()), "--plan", "--json").stdout)
-    assert planned["calls"] == quick["calls"] > 0
-    assert not [*tmp_path.glob("*.db*")]
-
-
-def test_a_run_that_is_not_agreed_to_leaves_no_file(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)), PRICE)
-    check_refusal(compare(path), "cost about")
-    assert not [*tmp_path.glob("*.db*")]
-    done(path, "--yes")
-    made = len(calls_in(log))
-    # One that is there stays.
-    more = write_experiment(tmp_path, ORDERS.replace("[2, 4]", "[2, 3, 4]"), model(log=str(log)), PRICE)
-    check_refusal(compare(more), "cost about")
-    assert len(calls_in(log)) == made
-    assert rows(tmp_path / "harbour.db", "SELECT count(*) FROM replies") == [(made,)]
-
-
-def misspelt(folder, grid, *others, **options):
-    path = write_experiment(folder, grid, *others, **options)
-    questions = folder / "data" / "questions.jsonl"
-    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
-    renamed = [{"anwsers" if name == "answers" else name: value for name, value in line.items()} for line in lines]
-    for line in renamed:
-        line |= {"category": "harbour"}
-        line.pop("evidence")
-    questions.write_text("".join(f"{json.dumps(line)}\n" for line in renamed), encoding="utf-8")
-    return path
-
-
-def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
-    log = tmp_path / "log"
-    path = misspelt(tmp_path, ORDERS, model(log=str(log)))
-    planned = done(path, "--plan")
-    plan = planned.stdout
-    assert "not scored (no question has gold answers): token_f1, exact_match" in plan
-    assert "not scored (no question has evidence): evidence_coverage" in plan
-    assert "inverted_pairs: 4 of 4 questions can be scored" in plan
-    assert "a run would be refused: no answer could be scored" in plan
-    result = compare(path, "--yes")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert re.search(r"^Error: no answer could be scored", result.stderr, re.MULTILINE)
-    assert not log.exists()
-    assert not [*tmp_path.glob("*.db*")]
-    # Who wants no scores says so.
-    done(misspelt(tmp_path, ORDERS, model(log=str(log)), metrics='["paper_token_usage"]'))
-    assert calls_in(log)
-
-
-def test_a_metric_that_some_questions_lack_says_over_how_many_it_is(tmp_path):
-    path = write_experiment(tmp_path, 'method = "stuff"\norder = ["source", "rank"]\nk = [2, 4]', model())
-    questions = tmp_path / "data" / "questions.jsonl"
-    lines = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
-    lines[0].pop("evidence")
-    questions.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    assert (
-        "evidence_coverage: 3 of 4 questions can be scored (the others do not have evidence)"
-        in done(path, "--plan").stdout
-    )
-    shown = done(path, "--all").stdout
-    assert shown.count("(n = 3)") == 4
-    page = tmp_path / "harbour.html"
-    assert CliRunner().invoke(app, ["report", str(tmp_path / "harbour.db")]).exit_code == 0
-    assert page.read_text(encoding="utf-8").count("(n = 3)") == 4
 
 
 # Replies that are no answers
@@ -241,28 +166,13 @@ def test_ten_rows_are_shown_and_all_on_demand(tmp_path):
 
 @pytest.mark.parametrize(
     ("metric", "message"),
-    [
-        ("inverted_pairs", "how chunks are ordered"),
-        ("bleu", "--metric must be a metric of the experiment: token_f1"),
-    ],
+    [("inverted_pairs", "how chunks are ordered"), ("bleu", "--metric must be a metric of the experiment: token_f1")],
 )
 def test_a_metric_that_no_table_can_be_about_costs_nothing(tmp_path, metric, message):
     log = tmp_path / "log"
     path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
     check_refusal(compare(path, "--metric", metric), message)
     assert not log.exists()
-
-
-def test_json_is_all_there_is_on_standard_output(tmp_path):
-    path = write_experiment(tmp_path, ORDERS, model())
-    result = done(path, "--json")
-    data = json.loads(result.stdout)
-    assert "combinations" in result.stderr
-    assert data["report"]["outcome"] == "complete"
-    assert data["report"]["answered"] == data["report"]["total"] == 32
-    assert data["report"]["spent"]["calls"] == data["plan"]["calls"] > 0
-    assert data["failures"] == []
-    assert data["results"] == str(tmp_path / "harbour.db")
 
 
 @pytest.mark.process
@@ -274,17 +184,6 @@ def test_what_a_model_prints_is_no_part_of_it(tmp_path):
         assert json.loads(out)
         assert err.count("loading weights") == 1
     assert "asked" in err
-
-
-@pytest.mark.parametrize("width", ["40", "60", "80", "100"])
-def test_every_row_says_what_it_is_in_narrow_terminals(tmp_path, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", width)
-    path = write_experiment(tmp_path, ORDERS, model())
-    shown = done(path, "--all").stdout
-    rows = [line for line in shown.splitlines() if re.match(r"(source|rank|random), k=[24] ", line)]
-    assert max(map(len, rows[6:])) <= int(width)
-    # Scores and counts, in as many tables as it takes.
-    assert len(rows) >= 6 * (4 if width == "40" else 2)
 
 
 def test_the_plan_asks_nobody(tmp_path):
@@ -300,16 +199,6 @@ def test_the_plan_asks_nobody(tmp_path):
     assert json.loads(done(path, "--plan", "--json").stdout)["calls"] == 0
 
 
-def test_a_pilot_asks_a_few_questions_and_the_run_after_it_the_others(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    pilot = json.loads(done(path, "--sample", 1, "--json").stdout)
-    before = len(calls_in(log))
-    whole = json.loads(done(path, "--json").stdout)
-    assert [setting["asked"] * 4 for setting in pilot["settings"]] == [one["asked"] for one in whole["settings"]]
-    assert whole["plan"]["calls"] == len(calls_in(log)) - before
-
-
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
     assert "from the setting that differs only in k," in done(path, "--compare-axis", "k").stdout
@@ -319,30 +208,7 @@ def test_another_axis_is_compared(tmp_path):
     assert "from the setting that differs only in k," in done(path).stdout
 
 
-def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(tmp_path):
-    path = write_experiment(tmp_path, NO_MODEL, metrics='["inverted_pairs"]')
-    for options in ([], ["--all"]):
-        result = done(path, *options)
-        assert "No metric with scores can rank the settings, so nothing is compared." in result.stderr
-        assert re.search(r"^rank, k=3 +\d\.\d{3} \[", result.stdout, re.MULTILINE)
-
-
-def test_names_from_data_are_no_orders_to_a_terminal(tmp_path):
-    path = write_experiment(tmp_path, NO_MODEL)
-    text = path.read_text(encoding="utf-8")
-    table = text[text.index("[data.book]") :].partition("\n\n")[0]
-    named = table.replace("[data.book]", '[data."[red]\\u001b[31mbook"]')
-    path.write_text(f"{text}\n\n{named}\nsample = 2\n", encoding="utf-8")
-    result = done(path, "--all")
-    assert "\x1b[31m" not in result.stdout
-    assert "[red]" in result.stdout
-
-
 # Money and limits
-
-
-def test_models_without_a_price_need_no_question(tmp_path):
-    done(write_experiment(tmp_path, ORDERS, model(), "[prices.quick]\ninput = 0\noutput = 0"))
 
 
 @pytest.mark.process
@@ -371,12 +237,6 @@ def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
     assert len(calls_in(log)) == 3
     done(path, "--limit-calls", 1000)
     assert len(calls_in(log)) == len(set(calls_in(log)))
-
-
-def test_limits_of_tokens_and_money(tmp_path):
-    path = write_experiment(tmp_path, ORDERS, model(), PRICE)
-    check_refusal(compare(path, "--limit-tokens", 10), "the limit of 10 tokens")
-    check_refusal(compare(path, "--limit-money", 0.01), "the limit of 0.01 money")
 
 
 # Failures
@@ -464,14 +324,3 @@ def test_measuring_prints_what_answers_took(tmp_path):
     assert shown["cores"] == [f"{usable_cores():g}"]
     assert [setting["measurements"]["seconds"]["n"] for setting in shown["settings"]] == [4, 4]
     assert len(calls_in(log)) == made == 8
-
-
-def test_stored_answers_are_not_measured(tmp_path):
-    pytest.importorskip("psutil")
-    path = write_experiment(tmp_path, 'method = "stuff"\nk = 2', model())
-    done(path)
-    result = done(path, "--measure")
-    told = "4 answers were stored before, so they have no measurement"
-    assert told in " ".join(result.stderr.split())
-    assert "CPU" not in result.stdout
-    assert "have no measurement" not in done(path, "--measure", "--results", tmp_path / "new.db").stderr

@@ -1,7 +1,6 @@
 """What every command prints in the same way: errors, and progress with and without a terminal."""
 
 import io
-import re
 import time
 from dataclasses import replace
 
@@ -83,23 +82,6 @@ def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, clock):
             clock[0] = float(second)
             progress.update(done, 100, "[bold]so far")
     assert out.getvalue().endswith("[bold]so far, about 0:01:00 left\n")
-
-
-def test_on_a_terminal_there_is_a_bar_on_one_line(shown, clock):
-    out = shown(terminal=True)
-    with WorkProgress("answers") as progress:
-        progress.update(40, 100)
-        progress._bar.refresh()
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
-    assert "40/100 answers" in plain
-
-
-def test_work_that_is_done_at_once_shows_nothing(shown, clock):
-    out = shown(terminal=True)
-    with WorkProgress("answers") as progress:
-        clock[0] = 5.0
-        progress.update(1, 1)
-    assert out.getvalue() == ""
 
 
 def test_a_run_tells_what_it_took():

@@ -2,7 +2,6 @@
 
 import re
 from itertools import takewhile
-from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -10,9 +9,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from oprag import DocumentIndex, LocalEmbedder
 from tests.cli.commands import run
-from tests.pdfs import pdf
 
-ROOT = Path(__file__).parents[2]
 SUBJECTS = ("crane", "comet", "captain", "harvest", "lantern", "orchard", "tunnel", "violin")
 
 
@@ -63,21 +60,6 @@ def test_the_share_of_inverted_pairs_is_that_of_the_questions(guide):
     assert row(printed, "pairs in the wrong order")[0] == pytest.approx(100 * mean(shares), abs=0.6)
 
 
-def test_a_question_can_be_given(guide):
-    assert "Question: Which comet?" in run("demo", str(guide), "--question", "Which comet?").stdout
-
-
-def test_pages_stand_beside_the_chunks_of_a_pdf(tmp_path):
-    lines = [
-        f"Page {number} speaks of the {SUBJECTS[number % 8]} and of the year {number} alone." for number in range(30)
-    ]
-    (tmp_path / "a.pdf").write_bytes(pdf(*lines))
-    printed = run("demo", str(tmp_path / "a.pdf")).stdout
-    pages = [int(page) for page in re.findall(r"^ +p\. (\d+) ", printed, re.MULTILINE)]
-    assert len(pages) == 8
-    assert pages == sorted(pages)
-
-
 def test_a_short_file_has_no_order_to_measure(tmp_path):
     (tmp_path / "a.txt").write_text("The harbour has nine cranes.", encoding="utf-8")
     result = run("demo", str(tmp_path / "a.txt"))
@@ -104,12 +86,3 @@ def test_files_without_headings_and_sentences_have_no_questions(tmp_path):
     assert result.exit_code == 0
     assert "no headings or sentences to make questions of" in result.stdout
     assert "Question: Which crane?" in run("demo", str(tmp_path / "a.txt"), "--question", "Which crane?").stdout
-
-
-def test_files_of_one_chunk_each_have_no_order(tmp_path):
-    paths = [tmp_path / f"{number}.md" for number in range(20)]
-    for number, path in enumerate(paths):
-        path.write_text(f"# The crane of year {number}\n\nIn year {number} nobody repaired the crane of the harbour.")
-    printed = run("demo", *map(str, paths)).stdout
-    assert "No question finds two chunks of one file, so document order changes nothing here." in printed
-    assert "close to document order" not in printed

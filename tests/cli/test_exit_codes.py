@@ -45,10 +45,7 @@ NO_RESULTS = {
 MODEL_FAILS = {
     "ask": ("book.txt", "What?", "--model", "groq:down"),
     "compare": ("failing.py:experiment",),
-    "sweep": (
-        *("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--yes"),
-        *("--model", "groq:down"),
-    ),
+    "sweep": (*("book.txt", "--questions", "asked.jsonl", "--budgets", "60", "--yes"), *("--model", "groq:down")),
 }
 # Where each command reads, so that Ctrl-C may come there.
 READS = {
@@ -139,11 +136,3 @@ def test_every_error_has_a_code():
 def test_the_table_of_the_documents_has_these_codes():
     rows = re.findall(r"^\| (\d+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(code) for code in rows] == [DONE, INCOMPLETE, INVALID_INPUT, PROBLEMS_FOUND, INTERRUPTED]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_a_short_name(command):
-    runner = CliRunner()
-    told = [runner.invoke(app, [command, option]) for option in ("-h", "--help")]
-    assert told[0].exit_code == 0
-    assert told[0].stdout == told[1].stdout

@@ -18,12 +18,6 @@ def test_without_the_extra_one_sentence_says_what_to_install():
     )
 
 
-def test_the_console_script_runs():
-    code = "import sys; sys.argv = ['oprag', '--version']; from oprag.cli import main; main()"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.startswith("oprag ")
-
-
 def test_help_waits_for_nothing_that_only_some_commands_need():
     slow = {"pydantic", "langchain_core", "matplotlib", "oprag.compare.experiment", "pandas"}
     code = f"import sys, oprag.cli.app; print(*({slow!r} & set(sys.modules)))"

@@ -1,7 +1,5 @@
 """`oprag ask` without a model, which prints the passages."""
 
-from pathlib import Path
-
 import pytest
 
 from oprag import ContextOptions
@@ -28,41 +26,11 @@ def test_json_holds_what_the_file_holds(book):
         assert passage["text"] == text[span["start"] : span["end"]]
 
 
-def test_everything_fits_and_nothing_is_changed(book):
-    assert json_of("ask", book, "crane", "--chunk-size", 7)["text"] == book.read_text(encoding="utf-8")
-
-
-def test_dropped_chunks_are_explained(book):
-    output = done("ask", book, "crane", "--chunk-size", 12, "--k", 1, "--max-candidates", 3, "--explain").stdout
-    assert "dropped" in output
-    assert "not among the first 1" in output
-
-
 def test_the_token_budget_holds(book):
     data = json_of("ask", book, "crane", "--chunk-size", 12, "--token-budget", 40, "--count-tokens", "local")
     assert 0 < data["tokens"] <= 40
     assert not data["tokens_are_approximate"]
     assert {drop["reason"] for drop in data["dropped"]} == {"token_budget"}
-
-
-def test_rank_order_and_seeded_random_order(book):
-    rank = [chunk["rank"] for chunk in json_of("ask", book, "crane", "--chunk-size", 12, "--order", "rank")["kept"]]
-    assert rank == sorted(rank)
-    orders = {
-        tuple(
-            chunk["rank"]
-            for chunk in json_of("ask", book, "crane", "--chunk-size", 12, "--order", "random", "--seed", seed)["kept"]
-        )
-        for seed in (1, 1, 2)
-    }
-    assert len(orders) == 2
-
-
-def test_line_ends_and_a_byte_order_mark_do_not_move_offsets(tmp_path):
-    path = tmp_path / "dos.txt"
-    path.write_bytes(b"\xef\xbb\xbf" + b"one line\r\nanother line\r\n")
-    (passage,) = json_of("ask", path, "line")["passages"]
-    assert passage["text"] == "one line\r\nanother line\r\n"
 
 
 def test_escape_sequences_of_a_document_do_not_reach_the_terminal(tmp_path):
@@ -114,21 +82,3 @@ def test_a_bad_value_is_refused_in_the_words_of_the_dataclass(book, name, value)
     told = " ".join(result.stderr.replace("│", " ").split())
     # Of a few values the command line itself knows all.
     assert str(expected.value).split(", got")[0] in told or f"'{value}' is not one of" in told
-
-
-def test_unknown_positions_are_warned_about(book):
-    result = run("ask", str(book), "crane", "--chunk-size", "12", "--position-key", "nowhere")
-    assert result.exit_code == 0
-    assert "Warning: position_key='nowhere': no chunk has this metadata key" in result.stderr
-
-
-def test_version_and_help():
-    assert run("--version").stdout.startswith("oprag 0.")
-    assert "FILES" in run("ask", "--help").stdout.upper()
-
-
-def test_nothing_is_written(book, monkeypatch):
-    before = set(book.parent.rglob("*"))
-    monkeypatch.chdir(book.parent)
-    done("ask", book, "crane")
-    assert set(Path.cwd().rglob("*")) == before

@@ -2,13 +2,12 @@
 
 import re
 import sys
-from importlib.util import find_spec
 
 import pytest
 
 from tests.cli import commands, provider
 from tests.cli.commands import check_refusal, run
-from tests.pdfs import encrypted, encrypted_with_aes, pdf
+from tests.pdfs import pdf
 
 PAGES = (
     "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
@@ -44,11 +43,6 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
     assert set(pages) == {1, 2, 4}
 
 
-def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
-    output = run("ask", book, "crane").stdout
-    assert "page 1, character 0, to page 4, character " in output
-
-
 def test_citations_lead_to_a_page(book, monkeypatch):
     provider.install(monkeypatch)
     options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--model", "groq:cranes")
@@ -77,30 +71,6 @@ def test_scans_need_ocr(tmp_path, pages):
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf(*pages))
     check_unreadable(path, "no text", f"({len(pages)})", "ocrmypdf")
-
-
-def test_a_file_with_a_password_must_be_decrypted(tmp_path):
-    path = tmp_path / "secret.pdf"
-    path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
-    check_unreadable(path, "encrypted", "qpdf --decrypt")
-
-
-@pytest.mark.skipif(find_spec("cryptography") is not None, reason="reads AES")
-def test_a_file_that_is_encrypted_with_aes_says_what_it_needs(tmp_path):
-    path = tmp_path / "secret.pdf"
-    path.write_bytes(encrypted_with_aes())
-    check_unreadable(path, "encrypted", "pip install 'pypdf[crypto]'")
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"just text", b"%PDF-1.7\n", pdf(*PAGES)[:200], b"%PDF-1.7\n" + b"\x00" * 5000, pdf()],
-    ids=["empty", "text", "start", "half", "zeros", "no pages"],
-)
-def test_a_damaged_file_is_one_line(tmp_path, data):
-    path = tmp_path / "damaged.pdf"
-    path.write_bytes(data)
-    check_unreadable(path)
 
 
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):

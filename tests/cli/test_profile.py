@@ -49,11 +49,6 @@ def test_a_context_is_that_of_the_same_options(book, saved):
     assert ours["tokens"] == len(ours["text"].split())
 
 
-def test_a_text_of_a_profile_is_taken_as_it_is(book, saved):
-    # On the command line these two characters stand for a line break.
-    assert r"\n" in json_of(PASSAGES, book, QUESTION, "--profile", saved(context=ASSEMBLY))["text"]
-
-
 @pytest.mark.parametrize("model_options", [PASSAGES, ANSWER])
 def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, model_options):
     path = saved(context={"k": 3, "order": "rank"})
@@ -61,12 +56,6 @@ def test_what_is_typed_wins_also_where_it_is_the_default(book, saved, model_opti
     context = data["contexts"][0] if model_options else data
     assert ranks(context) == ranks(json_of(PASSAGES, book, QUESTION, "--k", 4))
     assert sorted(ranks(context)) == [0, 1, 2, 3] != ranks(context)
-
-
-def test_what_is_in_neither_is_as_by_default(book, saved):
-    path = saved(context={"order": "rank"})
-    without = json_of(PASSAGES, book, QUESTION, "--order", "rank")
-    assert json_of(PASSAGES, book, QUESTION, "--profile", path) == without
 
 
 def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
@@ -77,13 +66,6 @@ def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
     assert {call["step"] for call in data["calls"]} == {"answer", "refine"}
     assert all("Say it in verse." in prompt for prompt in model.prompts)
     assert json_of(ANSWER, book, QUESTION, "--profile", path, "--method", "stuff")["method"] == "stuff"
-
-
-def test_a_limit_that_there_is_not_is_not_put_there_by_the_model(book, saved):
-    # Whatever the defaults of the model are, none of the chunks is left out.
-    path = saved(context={"k": None, "token_budget": None})
-    (context,) = json_of(ANSWER, book, QUESTION, "--profile", path)["contexts"]
-    assert context["dropped"] == []
 
 
 def test_a_context_is_shown_as_the_method_reads_it(book, saved):
@@ -103,12 +85,3 @@ def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, model_opt
     result = run(model_options, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert result.stderr == "Error: mine.toml: context: unknown option 'ordr'; did you mean 'order'?\n"
-
-
-def test_text_that_was_not_stitched_is_not_stitched_in_silence(book, saved):
-    path = saved(context={"stitch": False})
-    result = run(ANSWER, book, QUESTION, "--profile", path)
-    assert result.exit_code == 2
-    assert "would ignore stitch of the profile" in result.stderr
-    assert run(ANSWER, book, QUESTION, "--profile", path, "--cite").exit_code == 0
-    assert run(PASSAGES, book, QUESTION, "--profile", path).exit_code == 0

@@ -34,11 +34,6 @@ def test_a_report_is_written_where_it_is_asked_for(folder):
     assert page_of(folder / "out.html").root.all("h1")[0].text == "Results of harbour"
 
 
-def test_it_stands_beside_the_results_by_default(folder):
-    assert report(folder / "r.db").exit_code == 0
-    assert (folder / "r.html").is_file()
-
-
 def test_the_metric_and_the_experiment_are_named(folder):
     text = (folder / "harbour.toml").read_text(encoding="utf-8")
     (folder / "other.toml").write_text(text.replace('"harbour"', '"other"'), encoding="utf-8")
@@ -64,10 +59,7 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     for name in ("questions.jsonl", "book0.md"):
         data = folder / "data" / name
         before = data.read_bytes()
-        check_refusal(
-            report(folder / "r.db", "-o", data),
-            "exists and is not an HTML file; refusing to overwrite it",
-        )
+        check_refusal(report(folder / "r.db", "-o", data), "exists and is not an HTML file; refusing to overwrite it")
         assert data.read_bytes() == before
     (folder / "empty.db").touch()
     check_refusal(report(folder / "empty.db"), "is not a results file: it is empty", code=1)
@@ -75,10 +67,3 @@ def test_what_cannot_be_is_refused_in_one_line(folder):
     check_refusal(report(folder / "r.db", "--metric", "rouge"), "rouge")
     check_refusal(report(folder / "r.db", "--name", "third"), "no experiment 'third'", "harbour")
     assert not list(folder.glob("*.html"))
-
-
-def test_a_report_is_written_anew(folder):
-    for _ in range(2):
-        assert report(folder / "r.db", "-o", folder / "out.html").exit_code == 0
-    (folder / "empty.html").touch()
-    assert report(folder / "r.db", "-o", folder / "empty.html").exit_code == 0

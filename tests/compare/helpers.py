@@ -21,16 +21,7 @@ from oprag.methods.answer import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting
 
-__all__ = [
-    "METHODS",
-    "RecordingModel",
-    "Words",
-    "experiment",
-    "keepers",
-    "reply_to",
-    "rows",
-    "text_of",
-]
+__all__ = ["METHODS", "RecordingModel", "Words", "experiment", "keepers", "reply_to", "rows", "text_of"]
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 _DIMENSION = 48

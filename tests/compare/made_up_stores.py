@@ -78,13 +78,6 @@ class Faulty(Plain):
         return [(Document("of another run", metadata=known), 1.0), *found[:-1]]
 
 
-class Changing(Plain):
-    """One that changes the texts."""
-
-    def add_texts(self, texts: Any, metadatas: Any = None, **_: Any) -> list[str]:
-        return super().add_texts([text.upper() for text in texts], metadatas)
-
-
 def plain(embeddings: Any) -> Plain:
     return Plain(embeddings)
 

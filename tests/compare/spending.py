@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import signal
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BARRELS", "LONGEST", "interrupting", "reader", "reader_while_up", "thorough", "write_ledgers"]
+__all__ = ["BARRELS", "LONGEST", "reader", "write_ledgers"]
 
 NAMES = [
     "".join(parts).capitalize()
@@ -61,41 +59,5 @@ def reader() -> Callable[[str], str]:
         if len(shown) > LONGEST or not found:
             return "unknown"
         return f"{found[0]} and {found[1]}" if in_sequence else found[0]
-
-    return read
-
-
-def reader_while_up() -> Callable[[str], str]:
-    """The same, of a server that is down while there is a file `down`."""
-    read = reader()
-
-    def ask(prompt: str) -> str:
-        if Path("down").exists():
-            raise ValueError("the server is down")
-        return read(prompt)
-
-    return ask
-
-
-def interrupting() -> Callable[[str], str]:
-    """Somebody presses Ctrl-C at the first call, and nothing has an answer."""
-
-    def ask(prompt: str) -> str:
-        os.kill(os.getpid(), signal.SIGINT)
-        raise ValueError("the line broke")
-
-    return ask
-
-
-def thorough() -> Callable[[str], str]:
-    """A model that reads texts of any length, in any sequence, and says when they do not tell."""
-
-    def read(prompt: str) -> str:
-        asked = _QUESTION.search(prompt)
-        assert asked is not None
-        shown = dict(_LEDGER.findall(prompt))
-        if not shown.keys() >= set(asked.groups()):
-            return "unanswerable"
-        return " and ".join(shown[name] for name in asked.groups())
 
     return read

@@ -13,14 +13,6 @@ def effective(**values):
     return {name for name in axes() if has_effect(name, {**DEFAULTS, **values})}
 
 
-def test_without_a_context_only_the_question_and_the_model_matter():
-    assert effective(method="closed_book") == {"data", "method", "model", "repeat"}
-
-
-def test_without_a_model_no_option_of_the_method_matters():
-    assert effective(method="context_only").isdisjoint({*OPTIONS - {"method"}, "model", "repeat"})
-
-
 @pytest.mark.parametrize("option", sorted(OPTIONS - {"method"}))
 def test_a_method_of_the_users_own_may_read_every_option(option):
     assert option in effective(method="mine")

@@ -1,8 +1,6 @@
 """Experiments in TOML files: they mean what the same in Python means, and say what is wrong where."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -119,10 +117,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, mon
             "book": read_data(questions, name="book").sample(3, seed=5),
             "other": read_data(tmp_path / "data", name="other"),
         },
-        models={
-            "quick": {"use": "groq:cranes", "temperature": 0.5, "max_tokens": 9},
-            "plain": "groq:laid-out",
-        },
+        models={"quick": {"use": "groq:cranes", "temperature": 0.5, "max_tokens": 9}, "plain": "groq:laid-out"},
         embedders={
             "first": EmbedderSpec("local", "first", question_prefix="Find: ", document_prefix="Text: "),
             "second": "local",
@@ -150,16 +145,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, mon
     assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
     assert [row.key for row in first.question_records] == [row.key for row in second.question_records]
     assert len(first.cell_records) == 2 * 2 * 2 * 4 + 1 + 2
-    for name in (
-        "metrics",
-        "judges",
-        "count_tokens",
-        "max_concurrency",
-        "give_up_after",
-        "prices",
-        "limits",
-        "models",
-    ):
+    for name in ("metrics", "judges", "count_tokens", "max_concurrency", "give_up_after", "prices", "limits", "models"):
         assert getattr(from_file, name) == getattr(in_python, name), name
 
 
@@ -167,23 +153,6 @@ def test_the_file_above_has_every_key_but_stores_and_methods_which_are_code():
     import tomllib
 
     assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores", "methods"}
-
-
-def test_paths_are_relative_to_the_file(tmp_path, monkeypatch):
-    path = write_experiment(tmp_path / "deep", 'method = "context_only"\nk = 2')
-    monkeypatch.chdir(tmp_path)
-    assert len(Experiment.from_file(path.relative_to(tmp_path)).data["book"].questions) == 4
-
-
-def test_documents_lie_in_a_folder_that_is_relative_to_the_file_as_well(tmp_path):
-    (tmp_path / "texts").mkdir()
-    (tmp_path / "texts" / "a.md").write_text("The ferry leaves at seven.", encoding="utf-8")
-    row = {"question": "When?", "answer": "at seven", "document": "a.md"}
-    (tmp_path / "q.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    path = tmp_path / "x.toml"
-    text = 'name = "x"\n[data.a]\npath = "q.jsonl"\ndocuments = "texts"\n[grid]\nmethod = "context_only"\nk = 1'
-    path.write_text(text, encoding="utf-8")
-    assert list(Experiment.from_file(path).data["a"].documents) == ["a.md"]
 
 
 def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
@@ -199,9 +168,7 @@ BAD = {
     "metrics-text": ('metrics = "token_f1"', "metrics must be a list, got 'token_f1'"),
     "concurrency": ("max_concurrency = 0", "max_concurrency must be an integer >= 1, got 0"),
     "name": ("count_tokens = 3", "count_tokens must be one of approximate"),
-    "counter": ('count_tokens = "abacus"', "'abacus'"),
     "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
-    "models": ("models = 3", "models must be a mapping, got 3"),
     "score": (
         "score_embedder = 3",
         'score_embedder must contain the key use with a name, such as use = "local", got 3',
@@ -220,26 +187,19 @@ def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
 
 TABLES = {
     "[models.small]\ntemperature = 0": 'models.small must contain the key use with a name, such as use = "local"',
-    "[models.small]\nuse = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[models.small]\nuse = "openai:y"\napi_key = "sk-1"': "models.small.api_key is not one of the settings",
     '[models.small]\nuse = "openai:y"\nreasoning = { api_key = "sk-1" }': "models.small.reasoning is not",
-    "[models]\nsmall = 3": 'models.small must contain the key use with a name, such as use = "local", got 3',
     '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
     "[embedders]": "embedders must contain at least 1",
     '[stores]\nmine = "a:b"': "stores.mine must be callable, got 'a:b'",
-    '[stores.mine]\nuse = "a:b"': "stores.mine must be callable, got a mapping",
     '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
     "[prices.small]\ninput = 1\noutput = 1": "unknown model or embedder in prices 'small'",
     "[prices.small]\ninput = 1": "prices.small.output is missing",
-    "[prices.small]\ninput = -1\noutput = 1": "prices.small.input must be a number >= 0, got -1",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
     "[limits]\ncalls = -3": "limits.calls must be an integer >= 0, got -3",
     '[data.b]\nformat = "oprag"': "data.b.path is missing",
-    "[data.b]\npath = 3": "data.b.path must be a string, got 3",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
     '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
-    '[data.b]\npath = "data"\nsample = 0': "data.b.sample must be an integer >= 1",
-    '[data.b]\npath = "data"\nsample = "3"': "data.b.sample must be an integer >= 1, got '3'",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }
 
@@ -253,25 +213,13 @@ def test_what_is_wrong_in_a_table_is_told_with_its_key(tmp_path, table):
     assert "sk-1" not in message
 
 
-def test_settings_that_only_look_like_secrets_are_allowed(tmp_path):
-    path = write_experiment(
-        tmp_path, STUFF, '[models.m]\nuse = "openai:gpt-5-mini"\nmax_tokens = 5\nbase_url = "http://localhost:1/v1"'
-    )
-    assert Experiment.from_file(path).models["m"].settings == {
-        "max_tokens": 5,
-        "base_url": "http://localhost:1/v1",
-    }
-
-
 GRIDS = {
     "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
-    "order = 'sauce'": "grid: order must be one of source",
     "method = 'context_only'\nk = [2, 0]": "grid: k must be an integer >= 1",
     "token_budget = 'None'": "grid: token_budget must be an integer >= 1 or None, got 'None'",
     "method = 'stuf'": "grid: unknown method 'stuf'; expected one of stuff, map_reduce, refine, map_rerank, step_down, "
     "reciprocal, long_context, self_route, closed_book, context_only",
     "k = []": "grid: the axis 'k' has no values",
-    "model = 'big'": "grid: unknown model 'big'; expected one of none",
     "method = 'stuff'\nk = 2": "grid: method=stuff requires a model",
     "header = { a = 1 }": "grid: a value of an axis must be a string",
 }
@@ -307,12 +255,6 @@ def test_a_file_that_cannot_be_read(tmp_path):
     )
 
 
-def test_a_byte_order_mark_is_no_error(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert Experiment.from_file(path).name == "harbour"
-
-
 def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
     path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
     questions = tmp_path / "data" / "questions.jsonl"
@@ -325,10 +267,3 @@ def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
 def test_a_prompt_without_its_field_is_told_as_one(tmp_path):
     path = write_experiment(tmp_path, STUFF, '[models]\nm = "local"', '[prompts]\nanswer = "Read {context}."')
     assert refusal(path, PromptError).startswith("harbour.toml: ")
-
-
-def test_no_file_is_left_open_and_nothing_is_written(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
-    before = sorted(Path(tmp_path).rglob("*"))
-    Experiment.from_file(path)
-    assert sorted(Path(tmp_path).rglob("*")) == before

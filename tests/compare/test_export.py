@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.compare.export import write_csv
-from oprag.errors import MissingExtraError, OptionError, ResultsFileError
+from oprag.errors import MissingExtraError, ResultsFileError
 from tests.compare.analysis.matrices import frame, made
 
 COLUMNS = ("k", "score", "text", "flag", "names", "nothing")
@@ -56,15 +56,6 @@ def test_csv_has_what_was_given(tmp_path):
     assert (first["flag"], second["k"], second["score"], second["nothing"]) == ("True", "", "-1.5", "")
 
 
-def test_csv_is_read_by_pandas(tmp_path):
-    pandas: Any = pytest.importorskip("pandas")
-    write_csv(tmp_path / "t.csv", COLUMNS, ROWS)
-    frame = pandas.read_csv(tmp_path / "t.csv")
-    assert frame["score"].tolist() == [0.1, -1.5]
-    assert frame["k"].isna().tolist() == [False, True]
-    assert frame["text"][0] == ROWS[0]["text"]
-
-
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_text_is_a_formula_of_a_spreadsheet(tmp_path, text):
     assert csv_of(tmp_path, text) == f"'{text}"
@@ -98,11 +89,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     write_csv(path, COLUMNS, ROWS)
     assert len(read_csv(path)) == 2
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_where_nothing_can_be_written_is_told(tmp_path):
-    with pytest.raises(OptionError, match="No such file"):
-        write_csv(tmp_path / "none" / "t.csv", COLUMNS, ROWS)
 
 
 def test_without_pandas_the_extra_is_named(monkeypatch):

@@ -13,7 +13,6 @@ from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
 from oprag.options import ContextOptions
 from tests.compare.helpers import METHODS, Words, reply_to
-from tests.helpers import run_python
 from tests.option_values import BAD
 
 DATA = DataSet(name="one", documents={"a": "Text."}, questions=[Question(id="1", text="What?", documents=("a",))])
@@ -145,8 +144,7 @@ def test_what_cannot_be_is_refused(name, wrong):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [(name, value) for name in AXES for value in BAD[name] if isinstance(value, str | int | float)],
+    ("name", "value"), [(name, value) for name in AXES for value in BAD[name] if isinstance(value, str | int | float)]
 )
 def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(name, value):
     with pytest.raises(OptionError) as expected:
@@ -155,23 +153,6 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         cells({"k": 5, name: value})
     if name != "continuity":  # alone it has nothing to choose from
         assert str(caught.value).removesuffix(".0") == str(expected.value).removesuffix(".0")
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([], "grid is missing"),
-        ("k = 5", "must map axes to values"),
-        ({"kk": 5}, "unknown axis 'kk'; did you mean 'k'"),
-        ({"count_tokens": "words"}, "unknown axis 'count_tokens'"),
-        ({"k": []}, "the axis 'k' has no values"),
-        ({"k": [[5]]}, "must be a string, a number, true or false"),
-        ({"header": print}, "must be a string, a number, true or false, got builtin_function"),
-    ],
-)
-def test_what_is_no_grid_is_refused(given, message):
-    with pytest.raises(ExperimentError, match=message):
-        cells(given)
 
 
 @pytest.mark.parametrize(
@@ -189,12 +170,6 @@ def test_values_that_contradict_each_other_are_refused(values, message):
     grid = {"data": "one", "k": 8, "similarity_threshold": 0.5, **values}
     with pytest.raises(ExperimentError, match=message):
         cells(grid)
-
-
-def test_without_a_model_only_what_asks_none_can_be_run():
-    assert len(cells({"k": 5, "method": "context_only", "data": "one"}, models={}).cells) == 1
-    with pytest.raises(ExperimentError, match="method=stuff requires a model"):
-        cells({"k": 5, "method": ["context_only", "stuff"]}, models={})
 
 
 def test_a_context_must_have_an_end():
@@ -277,16 +252,6 @@ def test_several_grids_are_one_experiment():
     found = cells([{"k": [4, 5], "data": "one"}, {"k": [5, 6], "data": "one"}, {"method": "closed_book"}])
     assert [cell.context_options.k for cell in found.cells] == [4, 5, 6, None, None]
     assert (found.combinations, found.repeated) == (6, 1)
-
-
-@pytest.mark.process
-def test_cells_stand_in_the_same_sequence_in_every_process():
-    code = """
-from tests.compare.test_grid import cells
-found = cells({"k": [4, 5], "order": ["rank", "source", "random"], "seed": [1, 0], "method": ["refine", "stuff"]})
-print([list(cell.values().values()) for cell in found.cells])
-"""
-    assert run_python(code, PYTHONHASHSEED="1") == run_python(code, PYTHONHASHSEED="2")
 
 
 def test_a_grid_of_millions_is_refused_at_once():

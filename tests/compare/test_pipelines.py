@@ -2,7 +2,6 @@
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import Chunk
-from oprag.compare import Experiment, Limits, Pipeline, Results, compare, make_plan, write_report
+from oprag.compare import Experiment, Pipeline, compare, make_plan, write_report
 from oprag.errors import ExperimentError
 from oprag.llama_index import LocalEmbedding
 from oprag.methods.prompts import Message, Prompt
@@ -83,23 +82,6 @@ def test_stored_answers_are_used_until_its_version_changes(tmp_path):
     assert len(calls) == 3 * count
 
 
-def test_what_fails_is_recorded_and_asked_again(tmp_path):
-    down = [True]
-
-    def mine(question: str) -> str:
-        if down and "number 1" in question:
-            raise RuntimeError("the index is gone\nreally")
-        return "x"
-
-    first = compare(asked(mine), tmp_path / "r.db")
-    assert first.run is not None
-    assert first.run.failed == {"RuntimeError": 3}
-    down.clear()
-    again = compare(asked(mine), tmp_path / "r.db", retry_failed=True)
-    assert again.run is not None
-    assert again.run.complete
-
-
 def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
     text = str(DATA.documents["book 0"])
     start = DATA.questions[0].evidence[0].start
@@ -119,12 +101,6 @@ def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
     assert "inverted_pairs" not in row
     notes = {note for (text,) in rows(tmp_path / "r.db", "SELECT notes FROM answers") for note in json.loads(text)}
     assert "1 of 2 chunks are not in the documents of the question" in notes
-
-
-def test_without_chunks_contexts_have_no_scores(tmp_path):
-    row = compare(asked(lambda _: "x").replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db").rows[0]
-    assert "evidence_coverage" not in row
-    assert row.get("context_tokens") is None
 
 
 @pytest.mark.parametrize(
@@ -222,14 +198,6 @@ def test_a_plan_runs_nothing_and_says_that_tokens_are_unknown(tmp_path):
     assert plan.money is None
 
 
-def test_calls_can_be_limited_and_money_cannot(tmp_path):
-    results = compare(asked(lambda _: "x", limits=Limits(calls=2)), tmp_path / "r.db")
-    assert results.run is not None
-    assert "the limit of 2 calls is reached" in results.run.outcome
-    with pytest.raises(ExperimentError, match=r"limits\.money requires known costs, but 'mine' has no price"):
-        asked(lambda _: "x", limits=Limits(money=1))
-
-
 def test_what_is_no_pipeline_is_refused():
     def mine(question: str) -> str:
         return question
@@ -252,10 +220,3 @@ def test_what_is_no_pipeline_is_refused():
         Experiment(name="x", data=data)
     with pytest.raises(ExperimentError, match="methods must be a mapping"):
         Experiment(name="x", data=data, methods=[mine])
-
-
-def test_results_of_pipelines_can_be_opened_without_them(tmp_path):
-    compare(asked(lambda _: "x"), tmp_path / "r.db")
-    opened = Results.open(Path(tmp_path / "r.db"))
-    assert opened.rows[0]["method"] == "pipeline:mine"
-    assert next(one.question for one in opened.verdicts()) == "Which setting to deploy?"

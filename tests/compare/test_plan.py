@@ -4,12 +4,10 @@ from typing import Any
 import pytest
 
 from oprag.compare.plan import make_plan
-from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
-from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from tests.cli import provider
-from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
+from tests.compare.helpers import METHODS, RecordingModel, experiment, reply_to, rows
 
 ALL = {
     "k": 5,
@@ -47,16 +45,6 @@ def test_no_more_calls_are_made_than_were_planned(method, tmp_path):
         assert plan.calls == len(model.calls)
     if method == "context_only":
         assert plan.calls == 0
-
-
-def test_the_tokens_of_prompts_that_read_no_replies_are_known(tmp_path):
-    grid = {**ALL, "method": ["stuff", "long_context", "map_rerank"]}
-    plan = make_plan(experiment(refuses, grid=grid, prices={"m": {"input": 1_000_000, "output": 0}}))
-    report = run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db")
-    ((read,),) = rows(tmp_path / "results.db", "SELECT sum(input_tokens) FROM replies")
-    assert plan.models["m"].input_tokens == read
-    assert plan.money == read
-    assert plan.models["m"].output_tokens == 100 * report.spent.calls
 
 
 def test_what_is_done_is_not_planned(tmp_path):
@@ -138,23 +126,6 @@ def test_what_a_named_model_has_done_is_known_without_opening_it(tmp_path, monke
     assert groq.made == []
 
 
-def test_a_model_is_opened_once_for_a_plan_and_its_run(tmp_path, monkeypatch):
-    groq = provider.install(monkeypatch)
-    models = {"m": ModelSpec("groq:cranes")}
-    prepared = PreparedExperiment(experiment(None, models=models))
-    plan = make_plan(prepared, tmp_path / "results.db", keep=True)
-    report = run(prepared, tmp_path / "results.db")
-    assert (report.complete, report.spent.calls) == (True, plan.calls)
-    assert len(groq.made) == 1
-
-
-def test_two_names_of_one_model_share_their_calls_in_a_plan_too(tmp_path):
-    models = {name: ModelSpec("openai:gpt-5-mini", temperature=0) for name in ("a", "b")}
-    grid = {"k": 4, "chunk_size": 32, "model": ["a", "b"]}
-    plan = make_plan(experiment(None, models=models, grid=grid))
-    assert plan.calls == 6
-
-
 def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     path = tmp_path / "results.db"
     planned = experiment(refuses, grid=ALL)
@@ -167,24 +138,6 @@ def test_what_is_found_for_a_plan_is_not_done_again(tmp_path):
     run(small, path)
     embedder = small.embedders["words"].use
     assert not {text for text in embedder.documents if text in planned.embedders["words"].use.documents}
-
-
-class Costly(Words):
-    def embed_questions(self, texts):
-        raise AssertionError("an embedder that costs money was asked")
-
-    embed_documents = embed_questions
-
-
-def test_a_stand_in_is_asked_in_place_of_what_costs_money(tmp_path):
-    path = tmp_path / "results.db"
-    small = experiment(refuses, embedders={"costly": EmbedderSpec(Costly(), "costly", paid=True)}, data=keepers(1, 2))
-    plan = make_plan(small, path)
-    assert plan.calls == 2
-    assert list(plan.embedders) == ["costly"]
-    assert "costly: " in plan.describe()
-    assert "planned with the packaged embedder instead" in plan.describe()
-    assert not path.exists()
 
 
 def test_what_cannot_be_answered_is_said_beforehand():
@@ -208,21 +161,3 @@ def test_the_description_has_everything(tmp_path):
     assert lines[3].startswith("  m: 12 calls, ")
     assert re.search(r", 0\.00\d+$", lines[3])  # what would be nothing with two decimals
     assert lines[4] == "limits: 100 calls (0 spent), 5 money (0 spent)"
-
-
-def test_progress_of_a_plan_is_told():
-    seen = []
-    make_plan(experiment(refuses), on_progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(number, 6) for number in range(1, 7)]
-
-
-def test_prompts_with_replies_are_as_long_as_replies_may_be():
-    grid = {"k": 4, "chunk_size": 32, "method": "refine", "passage_tokens": 60}
-
-    def tokens(longest):
-        models = {"m": ModelSpec("openai:small", max_tokens=longest)}
-        plan = make_plan(experiment(models=models, grid=grid)).models["m"]
-        assert plan.output_tokens == plan.calls * longest
-        return plan.input_tokens / plan.calls
-
-    assert tokens(1_000) - tokens(100) > 400

@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare import compare
 from oprag.compare.analysis.settings import difference_text, named
 from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto, svg_of
-from oprag.errors import MissingExtraError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.analysis.test_curves import KS, PEAK, curve
-from tests.compare.helpers import experiment
 
 mpl: Any = pytest.importorskip("matplotlib")
 
@@ -56,16 +53,6 @@ def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
     assert figure.axes[0].get_xscale() == "log"
 
 
-def test_scores_over_the_tokens_of_the_context(tmp_path):
-    grid = {"method": "context_only", "k": [1, 2, 4], "order": ["source", "rank"], "chunk_size": 32}
-    run = compare(experiment(None, grid=grid), tmp_path / "r.db")
-    curves = run.curves("k", "evidence_coverage")
-    lines = lines_of(plot_curves(curves, ["source", "rank"], x="context_tokens"))
-    assert list(lines["rank (flat)"].get_xdata()) == [
-        row["context_tokens"] for row in run.rows if row["order"] == "rank"
-    ]
-
-
 def test_none_has_its_place_at_an_end():
     scores = {"a": 0.1, "b": 0.3}
     figure = drawn(
@@ -95,11 +82,6 @@ def hostile():
     return drawn(frame(*(made(scores, k=k, model=name) for k in (1, 2) for name in names)))
 
 
-def test_names_are_no_formulas_of_matplotlib():
-    figure = hostile()
-    assert len(figure.legends[0].get_texts()) == 5
-
-
 def test_differences_have_their_names_and_figures_beside_them():
     whole = frame(*curve(dict.fromkeys(KS, 0.5)), *curve(PEAK, seed=1, order="rank"))
     differences = [pair.difference for pair in whole.differences("order")]
@@ -113,12 +95,6 @@ def test_differences_have_their_names_and_figures_beside_them():
     assert False in filled
 
 
-def test_svg_of_equal_figures_is_equal():
-    first, again = (svg_of(drawn(frame(*curve(PEAK)))) for _ in range(2))
-    assert first == again
-    assert first != svg_of(drawn(frame(*curve(PEAK, order="rank"), *curve(PEAK))))
-
-
 def test_svg_has_names_as_text():
     rc = dict(mpl.rcParams)
     svg = svg_of(hostile())
@@ -126,12 +102,6 @@ def test_svg_has_names_as_text():
     texts = {"".join(node.itertext()).strip() for node in ET.fromstring(svg).iter() if node.tag.endswith("text")}
     assert {"</svg><script> (flat)", "$\\frac{ (flat)", "漢 (flat)"} <= texts
     assert len(svg) < 40_000
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
-        drawn(frame(*curve(PEAK)))
 
 
 def test_matplotlib_is_loaded_when_something_is_drawn():

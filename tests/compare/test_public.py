@@ -1,9 +1,5 @@
 """What `oprag.compare` offers."""
 
-import pickle
-
-import pytest
-
 import oprag.compare
 import oprag.compare.running.run
 from tests.helpers import run_python
@@ -16,12 +12,6 @@ def test_every_name_can_be_had_and_is_shown_where_it_is_offered():
         assert public.__module__ == "oprag.compare"
     # A module that is imported does not stand in place of the function that it has.
     assert callable(oprag.compare.run)
-
-
-@pytest.mark.parametrize("name", ["RunReport", "Experiment", "DataSet", "ModelSpec"])
-def test_classes_go_to_other_processes(name):
-    public = getattr(oprag.compare, name)
-    assert pickle.loads(pickle.dumps(public)) is public
 
 
 def test_importing_it_loads_nothing_heavy():

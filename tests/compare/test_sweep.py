@@ -6,13 +6,12 @@ import pytest
 
 from oprag import ContextOptions
 from oprag._internal.tokens import approximate_tokens
-from oprag.compare import DataSet, Evidence, ModelSpec, Question, Results, compare, read_data, sweep_experiment
+from oprag.compare import DataSet, Evidence, ModelSpec, Question, compare, read_data, sweep_experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.index.tokenizers import tokenizer_named
 from oprag.methods.profile import read_profile, write_profile
-from tests.compare.folders import write_data
-from tests.compare.spending import reader, thorough, write_ledgers
+from tests.compare.spending import reader, write_ledgers
 
 WORDS = {"splitter": "words", "chunk_size": 14}
 MODELS = {"reader": ModelSpec(reader(), name="reader")}
@@ -92,13 +91,6 @@ def test_what_is_scored_fits_the_questions(data, tmp_path):
         sweep_experiment(data, metrics=["token_f1"])
 
 
-def test_questions_that_name_a_document_keep_it(tmp_path):
-    folder = write_data(tmp_path / "data")
-    (tmp_path / "other.md").write_text("Nothing about it.", encoding="utf-8")
-    data = read_data(folder / "questions.jsonl", documents=tmp_path / "other.md")
-    assert {question.documents for question in data.questions} == {("book0.md",)}
-
-
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
@@ -120,14 +112,6 @@ def test_what_cannot_be_is_told_in_words(data, grid: Any, words):
     path: Any = "book.txt"
     with pytest.raises(OptionError, match="data must be a data set"):
         sweep_experiment(path, grid=grid)
-
-
-def test_a_method_must_read_a_context(data):
-    for method in ("closed_book", "long_context"):
-        with pytest.raises(OptionError, match=f"method={method} cannot be swept"):
-            sweep_experiment(data, grid={"method": method}, models=MODELS)
-    both = sweep_experiment(data, grid={"method": ["stuff", "closed_book"]}, models=MODELS)
-    assert {cell.method for cell in both.grid_cells.cells} == {"stuff", "closed_book"}
 
 
 # How many candidates there are, so that the budget decides how many chunks are kept
@@ -165,17 +149,6 @@ def test_a_long_document_is_sampled_all_over():
     assert k == candidates(long, 8_192)
 
 
-def test_the_largest_budget_and_the_smallest_chunks_decide():
-    assert candidates({"a": PROSE}, [100, 8_192], chunk_size=[32, 128]) == candidates(
-        {"a": PROSE}, 8_192, chunk_size=32
-    )
-
-
-def test_without_a_budget_every_chunk_is_a_candidate():
-    pieces = [*pieces_of({"a": PROSE}, tokenizer_named("local").tokenizer, Split())]
-    assert len(pieces) <= candidates({"a": PROSE}, [None, 1_024]) < 2 * len(pieces)
-
-
 # Its results
 
 
@@ -185,20 +158,6 @@ def swept(tmp_path_factory):
     book, asked = write_ledgers(folder, questions=80)
     grid = {"token_budget": [20, 60, 150, 300, 900], **WORDS}
     return compare(sweep_experiment(read_data(asked, documents=book), grid=grid, models=MODELS), folder / "sweep.db")
-
-
-def test_an_inverted_u_has_its_sweet_spot(swept):
-    by_order = {curve.values["order"]: curve for curve in swept.curves("token_budget")}
-    assert list(by_order) == ["source", "rank", "random"]
-    source = by_order["source"]
-    means = [point.scores["token_f1"].mean or 0.0 for point in source.points]
-    # Up, and down again where the context is too long for the model.
-    assert means[0] < means[1] < max(means)
-    assert means[-1] == 0
-    assert source.sweet_spot is not None
-    assert means.index(max(means)) == [*source.points].index(source.sweet_spot)
-    # The model needs the spending in their sequence.
-    assert (by_order["rank"].setting.scores["token_f1"].mean or 0.0) < max(means)
 
 
 def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, tmp_path):
@@ -228,34 +187,3 @@ def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
         values = results.deployed().values
         assert (values["order"], values["token_budget"]) == (chosen, 900)
         assert results.deployed().profile().context["order"] == chosen
-
-
-def test_where_a_model_answers_its_tokens_are_counted(data, tmp_path):
-    models = {"thorough": ModelSpec(thorough(), name="thorough")}
-    grid = {"token_budget": [40, 300, 900], "order": "source", "method": "self_route", **WORDS}
-    results = compare(sweep_experiment(data.sample(20), grid=grid, models=models), tmp_path / "sweep.db")
-    # Whatever is not in the context is in the whole book, which is read where the budget is small.
-    assert {row["token_f1"] for row in results.rows} == {1.0}
-    taken = {row["token_budget"]: row["tokens"] for row in results.rows}
-    assert taken[300] < taken[40]
-    assert results.deployed().values["token_budget"] == 300
-
-
-def count_characters(text: str) -> int:
-    return len(text)
-
-
-def test_a_counter_of_the_users_own_is_told_and_not_in_the_profile(data, tmp_path):
-    experiment = sweep_experiment(data.sample(3), grid={"token_budget": 400}, count_tokens=count_characters)
-    profile = compare(experiment, tmp_path / "sweep.db").deployed().profile()
-    assert "count_tokens" not in profile.context
-    assert "test_sweep:count_characters, which cannot be stored in a profile" in profile.about["count_tokens"]
-
-
-def test_continuity_is_swept_beside_orders(data, tmp_path):
-    grid = {"token_budget": [60, 150], "order": ["source", "rank"], "continuity": [0, 0.5], **WORDS}
-    compare(sweep_experiment(data.sample(20), grid=grid), tmp_path / "sweep.db")
-    results = Results.open(tmp_path / "sweep.db")
-    assert len(results.curves("token_budget")) == 4
-    assert "Does continuity matter?" in {one.question for one in results.verdicts()}
-    assert results.deployed().profile().context.get("continuity", 0.0) == results.deployed().values["continuity"]

@@ -3,10 +3,8 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from oprag.compare.analysis.best import Best, best_of
-from oprag.errors import OptionError
 from tests.compare.analysis.matrices import frame, made
 
 
@@ -44,13 +42,3 @@ def test_one_setting_has_nothing_beside_it():
     found = best(made(scores(0.5), k=8))
     assert not found.significant
     assert found.describe().endswith("n = 40; there is nothing to compare it with")
-
-
-def test_settings_without_scores_have_no_part():
-    found = best(made(scores(0.5), k=8), made(dict.fromkeys(scores(0.5)), k=4))
-    assert found.others == ()
-
-
-def test_no_score_at_all_is_refused():
-    with pytest.raises(OptionError, match="no setting has scores for 'rouge_l'"):
-        best(made(scores(0.5), k=8), metric="rouge_l")

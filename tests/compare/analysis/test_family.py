@@ -4,11 +4,9 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
 
 from oprag.compare import write_report
 from oprag.compare.running.run import run
-from oprag.compare.stats import max_t_p_values
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.report.grids import reader
@@ -87,41 +85,6 @@ def test_settings_that_are_all_the_same_leave_nothing_to_compare():
     assert best.describe() == (
         "source has the highest token_f1, 0.300 [0.100, 0.500], tied on every question with rank and reverse_rank"
     )
-
-
-def test_the_family_is_every_pair_that_is_looked_at_once():
-    draw = np.random.default_rng(0)
-    means = {4: 0.1, 8: 0.4, 16: 0.9, 32: 0.5}
-    scores = {k: {str(n): float(draw.normal(mean, 0.5)) for n in range(10)} for k, mean in means.items()}
-    (spot,) = frame(*(made(one, k=k) for k, one in scores.items())).curves("k")
-    # The highest with each other one, and the first with each other one.
-    pairs = [(16, 4), (16, 8), (16, 32), (4, 8), (4, 32)]
-    apart = np.array([[scores[one][key] - scores[other][key] for one, other in pairs] for key in scores[4]])
-    together = dict(zip(pairs, max_t_p_values(apart, 10_000), strict=True))
-    assert spot.setting.values["k"] == 16
-    assert spot.comparisons == 5
-    assert {one.baseline.values["k"]: one.difference.adjusted_p for one in spot.others} == {
-        k: pytest.approx(together[16, k]) for k in (4, 8, 32)
-    }
-
-
-def test_an_experiment_in_which_nothing_differs_seldom_claims_anything():
-    claims = 0
-    for seed in range(150):
-        draw = np.random.default_rng(seed)
-        cells = [
-            made({str(n): float(draw.normal()) for n in range(20)}, k=k, order=order)
-            for order in ("source", "rank")
-            for k in (4, 16)
-        ]
-        results = frame(*cells, resamples=1_000)
-        spots = results.curves("k")
-        pairs = [pair for axis in ("order", "k") for pair in results.differences(axis)]
-        claims += any(spot.sweet_spot for spot in spots) or any(
-            (pair.difference.adjusted_p or 1.0) < 0.05 for pair in pairs
-        )
-    # One in twenty would be 7.5 of them.
-    assert claims <= 13
 
 
 def test_the_report_states_its_family_and_does_not_contradict_itself(tmp_path):

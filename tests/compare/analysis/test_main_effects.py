@@ -49,11 +49,6 @@ def test_it_is_the_other_minus_source_whatever_comes_first_in_the_grid():
     assert means(matrix) == [("rank", -0.3, 1), ("random", 0.1, 1)]
 
 
-def test_without_source_order_or_another_there_is_nothing():
-    for orders in (["rank", "random"], ["source"]):
-        assert effects_of(results_of(*(made(scores(0.1), order=order) for order in orders)), "token_f1") == []
-
-
 def test_a_question_that_a_pair_lacks_is_left_out_and_a_pair_without_questions_too():
     matrix = results_of(
         made(scores(0.5, 0.9), order="source", k=1),
@@ -74,21 +69,6 @@ def test_other_axes_are_compared_with_their_first_value():
         made(scores(0.5), k=8), made(scores(0.9), k=2), described={"grid": [{"k": [2, 8], "order": ["source"]}]}
     )
     assert means(matrix, "k") == [(8, -0.4, 1)]
-
-
-def test_data_sets_are_apart():
-    matrix = results_of(
-        *(
-            made({f"{data} {number}": value for number in range(3)}, order=order, data=data)
-            for data, order, value in (
-                ("a", "source", 0.4),
-                ("a", "rank", 0.3),
-                ("b", "source", 0.2),
-                ("b", "rank", 0.4),
-            )
-        )
-    )
-    assert [means(matrix, data=data) for data in "ab"] == [[("rank", -0.1, 3)], [("rank", 0.2, 3)]]
 
 
 def test_effects_are_corrected_for_one_another():

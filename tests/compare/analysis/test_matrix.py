@@ -7,11 +7,9 @@ from math import fsum
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oprag.compare.analysis.matrix import question_fields
-from oprag.compare.analysis.summary import ANSWERED, FAILED, MEASURED, NOT_ASKED, NOT_TRIED
+from oprag.compare.analysis.summary import ANSWERED, FAILED, NOT_ASKED, NOT_TRIED
 from oprag.compare.db.records import QuestionRecord
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.results import Results
@@ -93,13 +91,6 @@ def test_it_has_what_the_file_has(path):
     assert {FAILED, NOT_ASKED, ANSWERED} <= set(matrix.status.ravel().tolist())
 
 
-def test_questions_of_one_document_are_one_cluster_where_there_are_ten(path):
-    matrix = Results.open(path).matrix
-    with ResultsReader.open(path) as reader:
-        documents = [next(iter(one.documents)) if one.data == "books" else one.question for one in reader.questions]
-    assert len({*zip(documents, matrix.clusters.tolist(), strict=True)}) == len({*documents}) == 12 + 4
-
-
 def test_money_is_that_of_the_tokens(path):
     matrix = Results.open(path).matrix
     money, read, written = (matrix.values[name] for name in ("money", "input_tokens", "output_tokens"))
@@ -112,50 +103,6 @@ def test_money_is_that_of_the_tokens(path):
     assert np.isnan(matrix.values["calls"][alone]).all()
     answered = matrix.status[alone] == ANSWERED
     assert np.array_equal(~np.isnan(matrix.values["context_tokens"][alone]), answered)
-
-
-def test_what_was_measured(path):
-    matrix = Results.open(path).matrix
-    with closing(sqlite3.connect(path)) as connection:
-        taken = {
-            (cell, question): values
-            for cell, question, *values in connection.execute(
-                "SELECT cell, question, seconds, cpu_seconds, 100 * cpu_seconds / seconds, peak_memory_mib "
-                "FROM answers WHERE seconds NOT NULL"
-            )
-        }
-    places = [(cell.key, question.key) for cell in matrix.cells for question in matrix.questions]
-    for number, name in enumerate(MEASURED):
-        found = dict(zip(places, matrix.values[name].ravel().tolist(), strict=True))
-        assert {place: value for place, value in found.items() if not np.isnan(value)} == {
-            place: values[number] for place, values in taken.items()
-        }
-    assert taken
-
-
-scores = st.lists(
-    st.dictionaries(st.sampled_from("abcdefgh"), st.none() | st.floats(-1, 1), min_size=1), min_size=1, max_size=8
-)
-
-
-@given(scores)
-def test_equal_scores_have_exactly_their_own_mean(given_scores):
-    for some in given_scores:
-        alone = results_of(made(some, order="rank"))
-        seeds = results_of(*(made(some, order="random", seed=seed) for seed in range(3)))
-        assert np.array_equal(alone.setting_values("token_f1"), seeds.setting_values("token_f1"), equal_nan=True)
-
-
-def test_the_sequence_of_seeds_does_not_break_a_tie():
-    # Rounded one after another, these sums would differ in their last digit.
-    seeds = [0.0, 0.5, 0.9, 0.4, 0.2]
-    cells = [
-        made({"a": score}, order="random", seed=seed, k=k)
-        for k, sequence in ((1, seeds), (2, [seeds[0], *seeds[:0:-1]]))
-        for seed, score in enumerate(sequence)
-    ]
-    one, other = results_of(*cells).setting_values("token_f1")[:, 0]
-    assert one == other
 
 
 def question(about=None, evidence=()):
@@ -177,11 +124,6 @@ def test_evidence_is_spread_over_documents_or_far_apart(evidence, spread):
     assert question_fields(question(evidence=evidence)) == {"evidence_spans": len(evidence), "spread": spread}
 
 
-def test_a_field_of_the_data_wins():
-    fields = question_fields(question({"spread": "by hand", "type": "who"}, [("a", 0, 10)]))
-    assert fields == {"evidence_spans": 1, "spread": "by hand", "type": "who"}
-
-
 def test_names_of_axes_metrics_costs_and_columns_are_told_apart():
     fields = question_fields(question({"order": 1, "token_f1": 2, "answer": 3, "kind": 4}), taken=("token_f1",))
     assert fields == {"question_order": 1, "question_token_f1": 2, "question_answer": 3, "kind": 4}
@@ -192,8 +134,3 @@ def test_only_plain_values_are_fields():
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
     matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3}})
     assert matrix.field_names == ("x", "y")
-
-
-def test_a_matrix_has_them():
-    matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"type": "who", "tokens": 3}})
-    assert matrix.fields == [{"type": "who", "question_tokens": 3}, {}]

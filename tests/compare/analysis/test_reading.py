@@ -1,12 +1,9 @@
 """What a results file says is what the run wrote, and no more than the experiment has now."""
 
-import json
-
 import pytest
 
 from oprag.compare.analysis.summary import ANSWERED, NOT_TRIED
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.grid import axes
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.folders import experiment_of, model, write_data, write_experiment
@@ -20,19 +17,6 @@ def ran(tmp_path):
     report = run(experiment_of(path), tmp_path / "r.db")
     assert report.complete
     return tmp_path
-
-
-def test_cells_have_a_value_on_every_axis(ran):
-    matrix = Results.open(ran / "r.db").matrix
-    shown = [(cell.values["method"], cell.values["order"]) for cell in matrix.cells]
-    assert shown == [
-        ("stuff", "source"),
-        ("stuff", "rank"),
-        ("context_only", "source"),
-        ("context_only", "rank"),
-    ]
-    assert all(set(cell.values) == set(axes()) for cell in matrix.cells)
-    assert all(cell.values["stitch"] is False for cell in matrix.cells)
 
 
 def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
@@ -66,15 +50,3 @@ def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
     results = Results.open(tmp_path / "r.db").matrix
     assert len(results.clusters) == 4 * documents
     assert len(set(results.clusters.tolist())) == clusters
-
-
-def test_a_question_that_is_there_twice_is_one(tmp_path):
-    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
-    asked = tmp_path / "data" / "questions.jsonl"
-    lines = asked.read_text(encoding="utf-8").splitlines()
-    again = [json.dumps({**json.loads(line), "id": f"again {number}"}) for number, line in enumerate(lines[:3])]
-    asked.write_text("\n".join([*lines, *again]), encoding="utf-8")
-    run(experiment_of(path), tmp_path / "r.db")
-    results = Results.open(tmp_path / "r.db").matrix
-    assert len(results.clusters) == 7
-    assert len(set(results.clusters.tolist())) == 4

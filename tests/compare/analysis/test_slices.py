@@ -30,11 +30,6 @@ def test_each_slice_has_the_difference_of_its_questions():
     assert spread.difference.comparisons == 2
 
 
-def test_few_numbers_are_values_from_small_to_large():
-    matrix = matrix_of([0.1, 0.2, 0.3], [{"hops": number} for number in (3, 1, 2)])
-    assert [*slices_of(matrix, "hops", "token_f1")] == [1, 2, 3]
-
-
 def test_questions_without_the_field_are_in_no_slice():
     matrix = matrix_of([0.1, 0.2, 0.9], [{"type": "a"}, {"type": "b"}, {}])
     (one,), (other,) = slices_of(matrix, "type", "token_f1").values()

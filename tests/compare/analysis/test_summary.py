@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.meter import Measurement
-from oprag.compare.results import Results
-from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import frame, made
-from tests.compare.folders import experiment_of, model, write_experiment
 
 
 def test_the_numbers_of_a_row():
@@ -55,11 +52,6 @@ def test_a_failure_is_counted_and_has_no_part_in_a_mean():
     assert row.per_answer["input_tokens"] == 7
 
 
-def test_a_cell_in_which_everything_failed_is_still_a_row():
-    row, _ = frame(made({"a": None, "b": None}, k=1), made({"a": 1.0, "b": 0.0}, k=2)).settings
-    assert (row.failed, row.scores, row.per_answer) == (2, {}, {})
-
-
 def test_seeds_are_averaged_for_each_question_first():
     cells = [
         made({"a": 0.0, "b": 1.0}, asked=2, order="random", seed=1),
@@ -70,30 +62,3 @@ def test_seeds_are_averaged_for_each_question_first():
     assert (row.cells, row.asked, row.answered) == (2, 4, 4)
     # Four scores that differ, and two questions that do not.
     assert (summary.n, summary.mean, summary.low, summary.high) == (2, 0.5, 0.5, 0.5)
-
-
-def test_a_question_that_failed_under_one_seed_is_left_out_and_shown():
-    cells = [
-        made({"a": 0.0, "b": 1.0}, asked=2, order="random", seed=1),
-        made({"a": 0.0, "b": None}, asked=2, order="random", seed=2),
-    ]
-    (row,) = frame(*cells).settings
-    assert (row.failed, row.scores["token_f1"].n) == (1, 1)
-
-
-def test_intervals_are_drawn_from_clusters():
-    scores = {str(number): float(number % 2) for number in range(20)}
-    alone: Any = frame(made(scores, asked=20)).settings[0].scores["token_f1"]
-    by_two = {question: int(question) % 2 for question in scores}
-    together: Any = frame(made(scores, asked=20), clusters=by_two).settings[0].scores["token_f1"]
-    assert (alone.units, together.units) == (20, 2)
-    assert (together.low, together.high) == (0.0, 1.0)
-    assert 0.2 < alone.low < alone.high < 0.8
-
-
-def test_metrics_stand_in_our_sequence(tmp_path):
-    experiment = experiment_of(
-        write_experiment(tmp_path, 'method = "stuff"\nk = 2', model(), metrics='["inverted_pairs", "token_f1"]')
-    )
-    run(experiment, tmp_path / "r.db")
-    assert Results.open(tmp_path / "r.db").matrix.metrics == ("token_f1", "inverted_pairs")

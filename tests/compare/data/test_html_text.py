@@ -37,8 +37,3 @@ def test_a_text_without_tags_stays_as_it_is(text):
 )
 def test_tags_go_and_what_stands_apart_begins_a_line(html, text):
     assert html_text(html) == text
-
-
-def test_a_text_without_tags_is_a_fixed_point():
-    once = html_text("<p>One &amp; two.</p>\n<p>Three<br/>four.</p>")
-    assert html_text(once) == once

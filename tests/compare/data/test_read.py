@@ -8,38 +8,20 @@ from oprag.compare import read_data
 from oprag.compare.data.formats import FORMATS
 from oprag.errors import InputFileError, OptionError
 from tests.compare.data.writing import compressed, refused, write, write_lines
-from tests.helpers import run_python
 
 ROW = {"question": "Who?", "answer": "Ada", "text": "Ada did."}
-
-
-def test_the_names_of_the_formats():
-    assert next(iter(FORMATS)) == "oprag"
-    assert set(FORMATS) == {
-        "oprag",
-        "infinitebench",
-        "kg_rag",
-        "longbench",
-        "medqa",
-        "narrativeqa",
-        "qmsum",
-        "quality",
-    }
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"format": "squad"}, "format must be one of oprag, infinitebench"),
-        ({"format": None}, "format must be one of"),
         ({"format": "qmsum", "query": "all"}, "did you mean 'queries'"),
         ({"format": "quality", "strip": True}, "unknown option 'strip'; expected one of none"),
         ({"spilt": "test"}, "unknown option 'spilt'"),
-        ({"builder": 1}, "unknown option 'builder'"),
         ({"format": "quality", "documents": "folder"}, "unknown option 'documents'"),
         ({"name": 3}, "name must be a string"),
         ({"documents": 3}, "documents must be the path"),
-        ({"documents": ""}, "documents must be the path"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_read(options, words, tmp_path):
@@ -59,34 +41,11 @@ def test_a_missing_file_is_named(name, tmp_path):
         read_data(tmp_path / "missing.jsonl", name, **({"documents": tmp_path} if name == "medqa" else {}))
 
 
-@pytest.mark.parametrize("name", ["infinitebench", "longbench", "quality"])
-def test_a_folder_in_place_of_a_file_is_refused(name, tmp_path):
-    with pytest.raises(InputFileError, match="is a folder"):
-        read_data(tmp_path, name)
-
-
-def test_the_set_has_the_name_of_the_file_unless_one_is_given(tmp_path):
-    path = write_lines(tmp_path / "my.questions.jsonl", ROW)
-    assert read_data(path).name == "my.questions"
-    assert read_data(str(path), name="mine").name == "mine"
-    assert read_data(compressed(path)).name == "my.questions"
-
-
-def test_a_folder_has_its_name_from_wherever_it_is_called(tmp_path, monkeypatch):
-    write_lines(tmp_path / "birds" / "questions.jsonl", ROW)
-    monkeypatch.chdir(tmp_path / "birds")
-    assert read_data(".").name == "birds"
-
-
 def test_bytes_that_editors_and_systems_add_change_nothing(tmp_path):
     plain = write_lines(tmp_path / "q.jsonl", ROW, {**ROW, "question": "Ünd wo?"})
     expected = read_data(plain)
     data = plain.read_bytes()
-    for content in (
-        b"\xef\xbb\xbf" + data,
-        data.replace(b"\n", b"\r\n"),
-        data.rstrip(b"\n"),
-    ):
+    for content in (b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"), data.rstrip(b"\n")):
         assert read_data(write(plain, content)) == expected
     blank = read_data(write(plain, b"\n  \n" + data.replace(b"\n", b"\n\n")))
     assert [question.text for question in blank.questions] == ["Who?", "Ünd wo?"]
@@ -129,10 +88,6 @@ def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
         read_data(path)
 
 
-def test_an_empty_file_has_no_questions(tmp_path):
-    assert refused(write(tmp_path / "q.jsonl", b"\n\n")).endswith("q.jsonl contains no questions")
-
-
 def test_the_first_problem_is_told_with_its_line(tmp_path):
     rows = [ROW if number % 2 else {**ROW, "question": number} for number in range(1, 21)]
     path = write_lines(tmp_path / "q.jsonl", *rows)
@@ -144,11 +99,8 @@ def test_the_first_problem_is_told_with_its_line(tmp_path):
     [
         ("{", "invalid JSON: EOF while parsing an object at character 1, in '{'"),
         ('{"question": NaN}', "invalid JSON: expected value at character 14"),
-        ('{"question": ' + "9" * 5000 + "}", "invalid JSON: "),
         ("[" * 100_000, "invalid JSON: "),
-        ("[1]", "must be a JSON object, {…}, got [1]"),
         ("null", "must be a JSON object, {…}, got None"),
-        ("Who wrote this?", "invalid JSON"),
         ("x" * 1_000_000, "invalid JSON"),
     ],
 )
@@ -165,38 +117,3 @@ def test_other_encodings_are_refused_with_the_line(tmp_path, encoding):
     message = refused(path)
     assert ", line 1: is not UTF-8 text: byte " in message
     assert "iconv" in message
-
-
-def test_a_line_may_be_a_whole_book(tmp_path):
-    book = "word " * 1_000_000
-    data = read_data(write_lines(tmp_path / "q.jsonl", {**ROW, "text": book}, {**ROW, "text": book}))
-    assert list(data.documents.values()) == [book]
-
-
-def test_line_separators_inside_a_string_end_no_line(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", {**ROW, "text": "one\u2028two\x85three\x0bfour"}, ROW)
-    assert [question.id for question in read_data(path).questions] == ["q-1", "q-2"]
-
-
-def test_half_of_a_surrogate_pair_is_refused(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d?", "text": "Ada."}')
-    assert "invalid JSON: unexpected end of hex escape" in refused(path)
-    path = write_lines(tmp_path / "q.jsonl", '{"question": "Who?", "text": "Ada.", "of \\ud83d": 1}')
-    assert "invalid JSON" in refused(path)
-    whole = write_lines(tmp_path / "q.jsonl", '{"question": "Who \\ud83d\\ude00?", "text": "Ada."}')
-    assert read_data(whole).questions[0].text == "Who 😀?"
-
-
-def test_reading_twice_gives_the_same_in_every_process(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", {**ROW, "b": 1, "a": {"y": 1, "x": 2}}, {**ROW, "text": "Ben did."})
-    code = f"from oprag.compare import read_data; d = read_data({str(path)!r}); print(d.questions, d.documents)"
-    printed = {run_python(code, PYTHONHASHSEED=str(seed)) for seed in range(3)}
-    assert len(printed) == 1
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    import os
-
-    os.mkfifo(tmp_path / "q.jsonl")
-    with pytest.raises(InputFileError, match="not a regular file"):
-        read_data(tmp_path / "q.jsonl")

@@ -9,7 +9,6 @@ from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.methods.prompts import Message, Prompt
-from tests.cli import provider
 from tests.compare.helpers import Words, experiment, keepers, reply_to, rows
 from tests.helpers import run_python
 
@@ -119,19 +118,6 @@ def test_another_ingredient_is_another_cell(name):
     (before,) = opened().cell_records
     (after,) = opened(**CHANGES[name]).cell_records
     assert before.key != after.key
-
-
-def test_a_setting_of_a_model_is_another_cell(monkeypatch):
-    provider.install(monkeypatch)
-
-    def key(**settings):
-        spec = ModelSpec("groq:cranes", **settings)
-        (row,) = opened(models={"m": spec}).cell_records
-        return row.key
-
-    assert (
-        key(temperature=0.5, max_tokens=1) == key(max_tokens=1, temperature=0.5) != key(temperature=0.6, max_tokens=1)
-    )
 
 
 def test_another_function_behind_the_name_of_a_store_is_another_cell():

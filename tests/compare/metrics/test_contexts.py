@@ -26,18 +26,6 @@ def test_it_is_the_share_of_the_set_of_characters(spans, evidence):
     assert evidence_coverage(spans, evidence) == expected
 
 
-@given(spans_of, spans_of, spans_of)
-def test_more_spans_never_cover_less(spans, more, evidence):
-    coverage = evidence_coverage(spans, evidence)
-    if coverage is not None:
-        assert coverage <= (evidence_coverage(spans + more, evidence) or 0)
-        assert coverage == evidence_coverage([*reversed(spans), *spans], evidence[::-1])
-
-
-def test_spans_of_other_documents_do_not_count():
-    assert evidence_coverage([("letter", 0, 100)], [("book", 0, 100)]) == 0
-
-
 def test_nothing_retrieved_and_no_evidence():
     assert evidence_coverage([], [("book", 0, 10)]) == 0
     assert evidence_coverage([("book", 0, 10)], []) is None
@@ -52,21 +40,6 @@ def test_it_is_the_share_of_the_pairs(context):
     pairs = [(first, second) for (source, first), (other, second) in combinations(context, 2) if source == other]
     expected = sum(first > second for first, second in pairs) / len(pairs) if pairs else None
     assert inverted_pairs(context) == expected
-
-
-@given(contexts)
-def test_the_reverse_has_the_other_pairs(context):
-    share = inverted_pairs(context)
-    reverse = inverted_pairs(context[::-1])
-    if share is None:
-        assert reverse is None
-    else:
-        assert share + (reverse or 0) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("context", [[], [("book", 1)], [("book", 1), ("letter", 2)]])
-def test_without_a_pair_there_is_no_share(context):
-    assert inverted_pairs(context) is None
 
 
 @given(spans_of, spans_of)

@@ -1,10 +1,8 @@
-import sys
-
 import pytest
 
 from oprag.compare.experiment import _CHAT, _EMBEDDING
 from oprag.compare.providers.chat_models import load_chat_model
-from oprag.errors import MissingExtraError, OptionError
+from oprag.errors import OptionError
 from tests.cli import provider
 
 
@@ -18,11 +16,6 @@ def load(name, **settings):
     return load_chat_model(name, settings, feature="A test")
 
 
-def test_settings_reach_the_model(groq):
-    assert load("groq:cranes", temperature=0.5).temperature == 0.5
-    assert load("cranes", model_provider="groq", max_tokens=7).max_tokens == 7
-
-
 def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
     with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'max_token'; did you mean 'max_tokens'\?"):
         load("groq:cranes", max_token=3)
@@ -34,15 +27,6 @@ def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
 def test_names_that_mean_nothing(name):
     with pytest.raises(OptionError, match=r"name is empty|cannot use the model"):
         load(name)
-
-
-def test_without_langchain(monkeypatch):
-    monkeypatch.setitem(sys.modules, "langchain.chat_models", None)
-    with pytest.raises(
-        MissingExtraError,
-        match=r"A test requires an optional dependency; install it with: pip install 'oprag\[langchain\]'",
-    ):
-        load("groq:cranes")
 
 
 def test_names_of_providers_are_those_that_langchain_knows():

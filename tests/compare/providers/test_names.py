@@ -1,6 +1,5 @@
 import json
 import sys
-from functools import partial
 
 import pytest
 from tokenizers import Tokenizer
@@ -9,8 +8,8 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from oprag import LocalEmbedder, split_tokens
-from oprag.compare.providers.identity import counter_of, qualified_name
-from oprag.errors import ExperimentError, OpragError, TokenizerError
+from oprag.compare.providers.identity import counter_of
+from oprag.errors import OpragError, TokenizerError
 from oprag.index.tokenizers import tokenizer_named
 from tests.helpers import run_python
 
@@ -106,44 +105,9 @@ def negative(text):
     return -1
 
 
-def test_a_lambda_has_no_name():
-    with pytest.raises(ExperimentError, match="count_tokens is a lambda; use a named function"):
-        counter_of(lambda text: 1)
-
-
-def test_what_a_function_is_kept_under():
-    assert qualified_name(by_tens, "a function") == f"{__name__}:by_tens"
-    # An object that can be called is known by its class.
-    assert qualified_name(partial(by_tens, TEXT), "a function") == "functools:partial"
-
-
 @pytest.mark.parametrize(
     "wrong", ["", "word", "tiktoken:", "huggingface: ", "nobody:count", None, 3, str, "x".count, ":", "a:b:c"]
 )
 def test_what_is_no_counter(wrong):
     with pytest.raises(OpragError, match=r"must be .*one of approximate|method"):
         counter_of(wrong)
-
-
-@pytest.mark.parametrize("wrong", ["", "words", "tiktoken:", "huggingface:"])
-def test_what_is_no_tokenizer(wrong):
-    with pytest.raises(OpragError, match="must be local, huggingface:PATH or tiktoken:ENCODING"):
-        tokenizer_named(wrong)
-
-
-def test_an_encoding_that_there_is_not():
-    with pytest.raises(OpragError, match=r"'nothing_base' cannot be loaded.*cl100k_base"):
-        counter_of("tiktoken:nothing_base")
-
-
-def test_a_damaged_file(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_text("{}")
-    with pytest.raises(OpragError, match="cannot be loaded"):
-        counter_of(f"huggingface:{path}")
-
-
-def test_a_package_that_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
-    with pytest.raises(OpragError, match="pip install tiktoken"):
-        counter_of("tiktoken:another_base")

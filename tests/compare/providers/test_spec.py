@@ -43,9 +43,3 @@ def test_what_is_wrong_is_told_with_its_place(kind, given, message):
     with pytest.raises(ExperimentError) as caught:
         validated(kind, with_name(given, "m"), place="models.m")
     assert str(caught.value).startswith(message)
-
-
-def test_an_object_stays_the_same():
-    model = ["anything"]
-    assert ModelSpec(model).use is model
-    assert validated(ModelSpec, model, place="models.m").use is model

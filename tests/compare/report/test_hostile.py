@@ -1,7 +1,5 @@
 """What documents, questions, models and errors say is shown as text, whatever it is."""
 
-import re
-
 import pytest
 
 pytest.importorskip("jinja2")
@@ -66,10 +64,7 @@ def page(tmp_path_factory):
         ],
         data=data,
         name=f"small {TEXT}",
-    ).replace(
-        models={f"m {TEXT}": ModelSpec(fails, TEXT)},
-        data={f"set {TEXT}": data},
-    )
+    ).replace(models={f"m {TEXT}": ModelSpec(fails, TEXT)}, data={f"set {TEXT}": data})
     run(wanted, folder / "r.db")
     return page_of(write_report(folder / "r.db", folder / "r.html")), (folder / "r.html").read_bytes()
 
@@ -97,24 +92,6 @@ def test_it_is_shown_as_it_is(page):
     for part in ("Question 0:", "Answer \ufffd", "No answer. ValueError:", "(correct)"):
         assert part in questions
     assert page.root.all("h1")[0].text == safe(f"Results of small {TEXT}")
-
-
-def test_charts_are_images_without_scripts_and_links(page):
-    page, _ = page
-    charts = page.root.charts()
-    assert len(charts) > 2
-    for node in (node for chart in charts for node in chart.iter()):
-        assert node.tag.rpartition("}")[2] not in ("script", "a", "image", "foreignObject")
-        assert not any(name.startswith("on") for name in node.attrib)
-    maps = page.root.all("svg")
-    assert maps
-    assert {node.tag for svg in maps for node in svg.all()} == {"path"}
-
-
-def test_nothing_turns_the_direction_around_or_cannot_be_written(page):
-    _, data = page
-    text = data.decode()
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]", text)
 
 
 @pytest.mark.parametrize(

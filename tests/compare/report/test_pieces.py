@@ -7,14 +7,7 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare.analysis.settings import (
-    amount,
-    difference_text,
-    listed,
-    money_text,
-    named,
-    value_text,
-)
+from oprag.compare.analysis.settings import amount, difference_text, listed, money_text, named, value_text
 from oprag.compare.report.questions import chunk_map
 from oprag.compare.stats import paired_difference
 
@@ -33,15 +26,6 @@ def test_a_map_shows_where_chunks_are_and_in_which_order_they_are_read():
     assert tops == sorted(tops)
     assert [(left, width) for left, _, width in boxes(svg, "gold")] == [(320, 20)]
     assert 'aria-label="3 chunks in the order of the context, which goes back 1 times"' in svg
-
-
-def test_a_map_of_nothing_is_empty():
-    svg = chunk_map([], [], 0)
-    assert boxes(svg, "kept") == boxes(svg, "gold") == []
-
-
-def test_a_map_of_many_chunks_is_small():
-    assert len(chunk_map([(start, start + 10) for start in range(0, 100_000, 10)], [], 100_000)) < 10_000
 
 
 def test_values_and_numbers_are_short():

@@ -6,12 +6,11 @@ import pytest
 
 pytest.importorskip("jinja2")
 
-from oprag.compare import DataSet, Question, write_report
+from oprag.compare import write_report
 from oprag.compare.db.records import AnswerRecord
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.running.prepared import PreparedExperiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
-from tests.compare.report.grids import ran
 from tests.compare.report.parsed import page_of
 from tests.helpers import WORDS
 
@@ -63,14 +62,3 @@ def test_a_report_of_65_settings_and_200_questions_is_small(tmp_path):
     assert len(section.all("details")) == 20
     assert "20 of 200 questions" in section.text
     assert section.text.count("漢…") == 40
-
-
-def test_long_names_are_cut(tmp_path):
-    name = "n" * 100_000
-    text = " ".join(WORDS[number % len(WORDS)] for number in range(1_500))
-    question = Question(id=name, text="Where?", documents=(name, "other"))
-    data = DataSet(name="long", documents={name: text, "other": text}, questions=(question,))
-    wanted = experiment(None, grid={"method": "context_only", "k": [40, 60], "chunk_size": 16}, data=data)
-    path = write_report(ran(wanted, tmp_path / "r.db"), tmp_path / "r.html")
-    assert path.stat().st_size < 100_000
-    assert "nnn…" in page_of(path).section("questions").text

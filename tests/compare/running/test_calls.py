@@ -13,18 +13,13 @@ from oprag.errors import ModelError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment
-from tests.meeting import PATIENCE, Meeting
+from tests.meeting import PATIENCE
 
 PROMPT = Prompt((Message("user", "Who bakes the bread?"),), "answer")
 
 
 def reply(**given):
     return ask(ModelSpec(lambda prompt: Completion("Ada", **given), "m").open(), PROMPT)
-
-
-def test_usage_and_time_are_kept_as_they_are():
-    completion = reply(usage=Usage(7, 2, 1), seconds=0.5)
-    assert (completion.usage, completion.seconds) == (Usage(7, 2, 1), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +76,6 @@ def test_replies_come_in_the_sequence_in_which_they_end():
     assert calls.running == 0
 
 
-def test_every_reply_is_taken_once():
-    calls = caller(str)
-    texts = [f"{number:04}" for number in range(500)]
-    begin(calls, *texts)
-    assert sorted(taken(calls, 500)) == texts
-    assert calls.running == 0
-
-
 def test_errors_are_raised_where_replies_are_taken():
     def fails(text):
         if text == "fails":
@@ -101,21 +88,3 @@ def test_errors_are_raised_where_replies_are_taken():
         calls.take()
     begin(calls, "7")
     assert taken(calls, 1) == ["7"]
-
-
-def test_nobody_waits_for_threads():
-    threads: list[threading.Thread] = []
-    meeting = Meeting(3)
-
-    def work(text):
-        threads.append(threading.current_thread())
-        meeting.wait()
-        return text
-
-    calls = caller(work)
-    begin(calls, *"abc")
-    taken(calls, 3)
-    for thread in threads:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-        assert thread.daemon

@@ -5,7 +5,6 @@ import pytest
 
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.run import run
-from oprag.errors import MissingExtraError
 from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
@@ -78,40 +77,6 @@ def test_failures_are_recorded_and_tried_again_on_request(tmp_path):
     assert {key for key, *_ in calls} <= known
 
 
-def test_a_failing_step_holds_nobody_up(tmp_path):
-    """Cells wait for the same partial answers, of which one fails for ever."""
-    broken: list[str] = []
-
-    def fails(text, before):
-        if not broken and "Passage" not in text:
-            broken.append(text)
-        return text in broken
-
-    grid = {"k": 6, "chunk_size": 32, "method": ["map_reduce", "map_rerank"], "passage_tokens": 20, "seed": [0, 1]}
-    model = RecordingModel(fails=fails, seconds=0.005)
-    report = run(experiment(model, grid={**grid, "order": ["source", "random"]}), tmp_path / "r.db")
-    assert report.outcome == "complete"
-    assert report.remaining == 0
-    assert 0 < sum(report.failed.values()) < report.total
-    assert report.answered > 0
-
-
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (None, "ModelError"),
-        (7, "ModelError"),
-        (Completion(text=None), "ModelError"),  # type: ignore[arg-type]
-        (Completion("yes", usage=Usage("many", 1)), "ModelError"),  # type: ignore[arg-type]
-        (Completion(error=TimeoutError("too slow")), "TimeoutError"),
-    ],
-)
-def test_what_is_no_reply_is_a_failed_call(reply, error, tmp_path):
-    report = run(experiment(RecordingModel(lambda text: reply)), tmp_path / "results.db")
-    assert report.failed == {error: 6}
-    assert rows(tmp_path / "results.db", "SELECT count(*), error FROM failed_calls") == [(6, error)]
-
-
 def test_numbers_and_reasons_of_any_kind_are_kept(tmp_path):
     """Clients give NumPy integers, floats and enumerations; what was written must hold at the next start."""
     import numpy as np
@@ -142,13 +107,6 @@ def test_a_dead_server_ends_the_run(tmp_path):
     assert report.remaining == 0
     assert report.answered >= 34
     assert run(experiment(alive, data=data), path, retry_failed=True).complete
-
-
-def test_failures_with_successes_between_them_end_nothing(tmp_path):
-    model = RecordingModel(fails=lambda text, before: len(text) % 2 == 0)
-    report = run(experiment(model, data=keepers(6, 8), give_up_after=30), tmp_path / "r.db")
-    assert report.outcome == "complete"
-    assert report.failed
 
 
 class Unreachable(Words):
@@ -186,34 +144,6 @@ def test_where_nothing_fits_the_cell_fails_and_no_other(tmp_path):
     assert report.answered == 30
     for (message,) in rows(tmp_path / "r.db", "SELECT message FROM results WHERE status = 'failed'"):
         assert "token_budget" in message
-
-
-def test_what_is_not_installed_ends_the_run_at_once(tmp_path):
-    def needs_more(text):
-        raise MissingExtraError("The model", "openai")
-
-    with pytest.raises(MissingExtraError, match="openai"):
-        run(experiment(needs_more, max_concurrency=1), tmp_path / "results.db")
-    ((outcome,),) = rows(tmp_path / "results.db", "SELECT outcome FROM runs")
-    assert "MissingExtraError" in outcome
-
-
-def test_equal_prompts_in_one_request_are_one_call(tmp_path):
-    from oprag.compare.data.data_set import DataSet, Question
-
-    # The same words in each window of the text.
-    data = DataSet(
-        name="same",
-        documents={"text": "one two three four " * 20},
-        questions=[Question(id="1", text="How many?", documents=("text",), answers=("four",))],
-    )
-    model = RecordingModel()
-    grid = {"k": 5, "chunk_size": 4, "splitter": "words", "method": "map_reduce", "passage_tokens": 1, "stitch": False}
-    assert run(experiment(model, data=data, grid=grid), tmp_path / "r.db").complete
-    assert len(model.calls) == len(set(model.calls))
-    ((calls,),) = rows(tmp_path / "r.db", "SELECT calls FROM answers")
-    # As if the cell were alone, each of them counts.
-    assert calls > len(model.calls)
 
 
 HALF = "half \ud83d of a pair"

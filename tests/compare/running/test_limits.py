@@ -1,12 +1,9 @@
 import pytest
 
-from oprag.compare.db.records import Spent
-from oprag.compare.experiment import Limits, Price
-from oprag.compare.running.calls import Made, PendingCall, Spending
+from oprag.compare.experiment import Price
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from oprag.methods.answer import Completion, Usage
-from oprag.methods.prompts import Prompt
 from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
@@ -28,39 +25,11 @@ def test_prices_are_for_a_million_tokens():
     assert Price(input=2, output=10, cached=1).of(Usage(5, 0, 100)) == pytest.approx(100 / 1_000_000)
 
 
-@pytest.mark.parametrize("wrong", [{"input": -1, "output": 1}, {"input": "1", "output": 1}, {"input": 1}, {"in": 1}, 7])
-def test_wrong_prices_are_refused(wrong):
-    with pytest.raises(ExperimentError, match=r"prices\.m"):
-        experiment(RecordingModel(), prices={"m": wrong})
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"calls": -1}, {"tokens": 1.5}, {"money": float("nan")}, {"money": True}, {"dollars": 1}, [1]]
-)
-def test_wrong_limits_are_refused(wrong):
-    with pytest.raises(ExperimentError, match="limits"):
-        experiment(RecordingModel(), limits=wrong)
-
-
 def test_a_limit_of_money_needs_prices():
     with pytest.raises(ExperimentError, match="requires known costs, but 'm' has no price"):
         experiment(RecordingModel(), limits={"money": 1})
     with pytest.raises(ExperimentError, match="unknown model or embedder in prices 'n'"):
         experiment(RecordingModel(), prices={"n": PRICE})
-
-
-def test_what_is_reserved_comes_back():
-    spending = Spending(experiment(RecordingModel()), Limits(calls=10, tokens=1_000), Spent(1, 100))
-    call = PendingCall("key", "m", Prompt((), "answer"), Spent(1, 400))
-    made = Made(call, Completion("yes", usage=Usage(40, 10)))
-    assert spending.refusal(call.at_most) is None
-    spending.reserve(call.at_most)
-    spending.reserve(call.at_most)
-    assert "1,000 tokens" in (spending.refusal(call.at_most) or "")
-    spending.settle(made)
-    assert spending.refusal(call.at_most) is None
-    spending.settle(made)
-    assert spending.spent == Spent(3, 200)
 
 
 @pytest.mark.parametrize(
@@ -111,19 +80,3 @@ def test_a_limit_of_nothing_asks_nothing(tmp_path):
     # What needs no call is done.
     assert report.answered <= 6
     assert "the limit of 0 calls is reached: 0 spent" in report.outcome
-
-
-def test_failed_calls_count(tmp_path):
-    model = RecordingModel(fails=lambda text, before: True)
-    report = run(experiment(model, limits={"calls": 4}, max_concurrency=2), tmp_path / "results.db")
-    assert len(model.calls) == report.spent.calls == 4
-    report = run(experiment(model, limits={"calls": 4}), tmp_path / "results.db", retry_failed=True)
-    assert len(model.calls) == 4
-
-
-def test_replies_that_are_shared_cost_nothing(tmp_path):
-    path = tmp_path / "results.db"
-    run(experiment(RecordingModel(), name="first"), path)
-    report = run(experiment(RecordingModel(), name="second", limits={"calls": 0}), path)
-    assert report.complete
-    assert report.spent == Spent()

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from oprag.compare import Results, compare, run
+from oprag.compare import compare, run
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
@@ -16,7 +16,6 @@ from tests.helpers import WORDS
 
 MEASURED = 'SELECT method, "order", question_id, seconds, cpu_seconds, peak_memory_mib FROM results ORDER BY 1, 2, 3'
 GRID = {"k": 4, "chunk_size": 32, "order": ["source", "rank"]}
-REFINE = {"k": 4, "chunk_size": 32, "method": "refine", "passage_tokens": 60}
 
 
 @pytest.fixture(autouse=True)
@@ -104,23 +103,6 @@ def test_an_answer_with_a_stored_reply_has_no_measurement(tmp_path):
     assert {(number, stored) for number, stored, *_ in found} == {(1, 0), (2, 0), (2, 1)}
 
 
-def test_another_start_measures_what_is_left_and_keeps_the_rest(tmp_path):
-    path = tmp_path / "results.db"
-    model = RecordingModel()
-    given = experiment(model, grid=GRID | {"k": 1, "chunk_size": [16, 32, 64], "order": "source"})
-    assert not run(given.replace(limits={"calls": 7}), path, measure=True).complete
-    before = rows(path, MEASURED)
-    assert len(before) == 7
-    assert run(given, path, measure=True).complete
-    after = rows(path, MEASURED)
-    assert {*before} < {*after}
-    assert all(seconds > 0 for *_, seconds, _, _ in after)
-    assert len(model.calls) == len(after) == 18
-    # Nothing is left for a run that is not measured.
-    assert run(given, path).spent.calls == 18
-    assert rows(path, MEASURED) == after
-
-
 def test_each_answer_is_written_before_the_next_question(tmp_path):
     path = tmp_path / "results.db"
     written = []
@@ -131,15 +113,6 @@ def test_each_answer_is_written_before_the_next_question(tmp_path):
 
     assert run(experiment(RecordingModel(reply)), path, measure=True).complete
     assert written == [(number,) for number in range(6)]
-
-
-def test_an_interrupted_answer_is_answered_without_a_measurement(tmp_path):
-    path = tmp_path / "results.db"
-    given = experiment(RecordingModel(), grid=REFINE, data=keepers(1, 1))
-    assert not run(given.replace(limits={"calls": 1}), path, measure=True).complete
-    assert run(given, path, measure=True).complete
-    assert [seconds for *_, seconds, _, _ in rows(path, MEASURED)] == [None]
-    assert Results.open(path).settings[0].measured == 0
 
 
 def test_each_search_is_made_again_and_the_index_is_not_measured(tmp_path):
@@ -156,11 +129,6 @@ def test_each_search_is_made_again_and_the_index_is_not_measured(tmp_path):
     assert len(asked) == len(found) == 5 * 2 - 2
     assert len(embedder.documents) == documents
     assert all(seconds >= 0.05 for *_, seconds, _, _ in found)
-
-
-def test_what_embedding_the_documents_takes_is_not_measured(tmp_path):
-    run(slow(Slow(documents=1.0), data=keepers(1, 2)), tmp_path / "results.db", measure=True)
-    assert all(0.05 <= seconds < 1.0 for *_, seconds, _, _ in rows(tmp_path / "results.db", MEASURED))
 
 
 def test_judges_are_not_measured(tmp_path):

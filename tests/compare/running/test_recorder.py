@@ -7,7 +7,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer
 from oprag.compare.running.recorder import score_all
 from oprag.compare.running.run import run
-from tests.compare.helpers import METHODS, RecordingModel, experiment, keepers, rows
+from tests.compare.helpers import METHODS, RecordingModel, experiment, rows
 
 TEXT = "The keeper of the moon is Selene. Other words stand here for a while, and then some more of them. " * 3
 FULL = Question(
@@ -48,47 +48,6 @@ def test_each_metric_is_there_where_it_applies_and_nowhere_else(method, tmp_path
     assert set(found["full"]) == read | answered | of_answer | of_evidence
 
 
-def test_the_best_of_several_gold_answers_counts(tmp_path):
-    found = scores(tmp_path, "stuff", "the goddess Selene")
-    assert found["full"]["token_f1"] == found["full"]["exact_match"] == found["full"]["rouge_l"] == 1
-    assert found["full"]["answer_cosine"] == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize(("reply", "right"), [("B", 1), ("A", 0), ("B. Selene", 1), ("answer is: Selene", 1), ("", 0)])
-def test_choices_are_judged(reply, right, tmp_path):
-    found = scores(tmp_path, "stuff", reply)
-    assert found["full"]["choice_accuracy"] == right
-    assert "choice_accuracy" not in found["bare"]
-
-
-def test_an_empty_answer_scores_nothing_and_is_not_left_out(tmp_path):
-    found = scores(tmp_path, "stuff", "")["full"]
-    assert {name: found[name] for name in (*OF_ANSWERS, "choice_accuracy")} == dict.fromkeys(
-        (*OF_ANSWERS, "choice_accuracy"), 0
-    )
-    assert found["paper_token_usage"] == 0
-
-
-def test_cosines_do_not_hang_on_the_first_question(tmp_path):
-    # The first question of the set has no gold answers.
-    assert "answer_cosine" in scores(tmp_path, "stuff")["full"]
-
-
-def test_questions_with_the_same_words_have_their_own_evidence(tmp_path):
-    other = replace(FULL, id="other", evidence=(Evidence("text", 34, len(TEXT)),))
-
-    def coverage(folder, *questions, method="stuff"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        found = scores(tmp_path / folder, method, data=replace(DATA, questions=[*questions]), k=2)
-        return {name: values["evidence_coverage"] for name, values in found.items()}
-
-    together = coverage("both", FULL, other)
-    assert together == coverage("one", FULL) | coverage("another", other)
-    assert together["full"] != together["other"]
-    # Every method of a question has the same context.
-    assert coverage("both", FULL, other, method="map_reduce") == together
-
-
 def test_retrieval_is_scored_by_rank_whatever_the_order_and_what_is_filled_in(tmp_path):
     path = tmp_path / "results.db"
     pages = ["moon keeper moon keeper rain snow hail fog", "moon tide wave sea sun star sky dawn"]
@@ -107,18 +66,6 @@ def test_retrieval_is_scored_by_rank_whatever_the_order_and_what_is_filled_in(tm
     for k, scores in found:
         expected = [0.0, 0.0, 0.0] if k == 1 else [0.5, 0.5, pytest.approx(0.387, abs=0.001)]
         assert [json.loads(scores)[name] for name in metrics] == expected
-
-
-def test_order_shows_in_inverted_pairs(tmp_path):
-    path = tmp_path / "results.db"
-    grid = {"k": 8, "chunk_size": 16, "method": "context_only", "order": ["source", "reverse_rank", "rank"]}
-    assert run(experiment(None, data=keepers(1, 3), grid=grid, metrics=["inverted_pairs"]), path).complete
-    found = rows(path, "SELECT \"order\", json_extract(scores, '$.inverted_pairs') FROM results")
-    assert {value for order, value in found if order == "source"} == {0}
-    by_rank = [value for order, value in found if order == "rank"]
-    reverse = [value for order, value in found if order == "reverse_rank"]
-    # The reverse of an order has the other pairs inverted.
-    assert [one + other for one, other in zip(by_rank, reverse, strict=True)] == pytest.approx([1, 1, 1])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -181,11 +128,6 @@ def answer(text, method="stuff", question=QUESTION, **more):
     return ScoredAnswer(question=question, method=method, text=text, **more)
 
 
-def test_what_a_metric_cannot_read_has_no_score():
-    foreign = Question(id="one", text="?", documents=("text",), answers=("月の女神",))
-    assert scored("rouge_l token_f1", answer("Selene", question=foreign)) == [({"token_f1": 0.0}, [])]
-
-
 def test_all_texts_of_cosines_are_embedded_in_one_call():
     embedder = Embedder()
     bare = Question(id="bare", text="?", documents=("text",))
@@ -194,13 +136,6 @@ def test_all_texts_of_cosines_are_embedded_in_one_call():
     assert embedder.asked == [["Selene", "the goddess", "Luna"]]
     cosines = [one.get("answer_cosine") for one in found]
     assert cosines == [pytest.approx(1), 0, pytest.approx(0.98, abs=0.02), None, None]
-
-
-def test_no_embedder_is_asked_for_nothing():
-    embedder = Embedder()
-    assert scored("answer_cosine", answer(""), embedder=embedder) == [({"answer_cosine": 0.0}, [])]
-    assert scored("token_f1", answer("Selene"), embedder=embedder) == [({"token_f1": 1.0}, [])]
-    assert not embedder.asked
 
 
 def test_the_names_by_which_answers_are_kept():

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from oprag import Chunk, build_context
+from oprag import build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.running import retrieval as retrieval_module
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, VectorSource
 from oprag.compare.running.run import run
@@ -25,20 +24,6 @@ EIGHT = Split("tokens", 8)
 def made(split=EIGHT, keeper=None, words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(DOCUMENTS, split, NamedTokenizer("words", word_offsets), source)
-
-
-class Store:
-    """Finds the nearest by sorting all."""
-
-    def __init__(self, vectors):
-        self.vectors = vectors
-
-    def search(self, vector, k):
-        scores = self.vectors @ vector
-        return [(int(row), float(scores[row])) for row in np.argsort(-scores, kind="stable")[:k]]
-
-    def close(self):
-        self.vectors = None
 
 
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
@@ -64,18 +49,6 @@ def test_hits_are_those_of_a_document_index(search, split):
                 assert np.allclose(np.asarray(one.vector), np.asarray(other.vector))
 
 
-def test_a_store_is_searched_for_each_depth(monkeypatch):
-    monkeypatch.setattr(retrieval_module, "Store", lambda name, texts, vectors, factory: Store(vectors))
-    searches = [IndexSearch("dense", "mine", 2), IndexSearch("dense", "mine", 5)]
-    index = made()
-    exact = made()
-    for search in searches:
-        found = index.given(QUESTIONS[0], search, with_vectors=False)
-        other = exact.given(QUESTIONS[0], search._replace(store="index"), with_vectors=False)
-        assert [chunk.text for chunk in found.chunks] == [chunk.text for chunk in other.chunks]
-        assert len(found.chunks) == search.depth
-
-
 def test_pages_and_offsets_lead_to_the_text():
     index = made()
     documents = {name: text if isinstance(text, str) else "\n\n".join(text) for name, text in DOCUMENTS.items()}
@@ -92,18 +65,6 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
     index = Index(documents, Split("words", 5), tokenizer, VectorSource(Words(), MemoryCache()))
     assert [chunk.text for chunk in index.chunks] == ["one two three four five ", "six"]
     assert index.tokens == [24, 3]
-
-
-def test_what_was_embedded_is_not_embedded_again():
-    keeper, words = MemoryCache(), Words()
-    searches = [IndexSearch("dense", "index", 5), IndexSearch("hybrid", "index", 3)]
-    embedded = []
-    for index in (made(keeper=keeper, words=words) for _ in range(2)):
-        for search in searches:
-            for question in QUESTIONS:
-                index.given(question, search, with_vectors=False)
-        embedded.append((len(words.documents), len(words.questions)))
-    assert embedded[0] == embedded[1]
 
 
 def retrieval_of(small):
@@ -191,34 +152,6 @@ def test_evidence_on_a_page_is_found(tmp_path):
     assert run(experiment(model, data=data, grid=grid, metrics=["evidence_coverage"]), tmp_path / "r.db").complete
     assert rows(tmp_path / "r.db", "SELECT DISTINCT scores FROM results") == [('{"evidence_coverage":1.0}',)]
     assert "Selene" in model.calls[0]
-
-
-def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
-    """A token budget alone takes all chunks as candidates, for every question."""
-    import gc
-
-    from oprag.compare.running import retrieval as retrieving
-
-    monkeypatch.setattr(retrieving, "_MAX_CHUNKS", 3_000)
-    data = DataSet(
-        name="corpus",
-        documents={f"book {number}": prose(500, seed=number) for number in range(4)},
-        questions=[
-            Question(
-                id=str(number), text=f"Where is amber{number}?", documents=tuple(f"book {one}" for one in range(4))
-            )
-            for number in range(12)
-        ],
-    )
-    grid = {"token_budget": 200, "splitter": "words", "chunk_size": 4, "method": "context_only"}
-    prepared, made = retrieval_of(experiment(None, data=data, grid=grid))
-    for item in prepared.items():
-        (context,) = made.contexts(item.cell, item.question, [item.question.text])
-        assert len(context.kept) + len(context.dropped) == 500
-    gc.collect()
-    alive = sum(1 for one in gc.get_objects() if isinstance(one, Chunk))
-    # Twelve whole rankings, as they were found and as they were placed, would be 12,000.
-    assert alive < 8_000
 
 
 def test_an_embedder_that_is_not_asked_is_not_opened():

@@ -2,14 +2,12 @@ import json
 import threading
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError
@@ -139,18 +137,6 @@ def everything(path):
     return {table: rows(path, f"SELECT * FROM {table}") for table in tables}
 
 
-def test_embeddings_are_made_once_in_all_runs(tmp_path):
-    small = experiment(RecordingModel(), grid={"k": [2, 4], "chunk_size": 32, "similarity_threshold": ["none", 0.2]})
-    run(small, tmp_path / "results.db")
-    embedder = small.embedders["words"].use
-    distinct = set(embedder.documents)
-    assert len(distinct) == len(embedder.documents) > 20
-    fresh = experiment(RecordingModel(), grid={"k": [2, 3, 4], "chunk_size": 32, "order": ["source", "rank"]})
-    run(fresh, tmp_path / "results.db")
-    # What is new is the cosine of new answers.
-    assert not set(fresh.embedders["words"].use.documents) & distinct
-
-
 def test_an_added_value_asks_only_what_is_new(tmp_path):
     path = tmp_path / "results.db"
     run(experiment(RecordingModel(), grid={"k": [3], "chunk_size": 32, "method": ["stuff", "refine"]}), path)
@@ -167,36 +153,6 @@ def test_an_added_value_asks_only_what_is_new(tmp_path):
     assert len(model.calls) == len(set(whole.calls)) - len(before["replies"])
 
 
-def test_another_text_is_another_answer_and_the_old_one_stays(tmp_path):
-    path = tmp_path / "results.db"
-    data = keepers()
-    run(experiment(RecordingModel(), data=data), path)
-    before = everything(path)
-    changed = replace(data, documents={**data.documents, "book 0": str(data.documents["book 0"]) + " The end."})
-    model = RecordingModel()
-    report = run(experiment(model, data=changed, grid={"k": 100, "chunk_size": 32}), path)
-    assert report.complete
-    # Three questions are about the changed book, and k is another one for all.
-    assert len(model.calls) == 6
-    model = RecordingModel()
-    report = run(experiment(model, data=changed), path)
-    assert report.complete
-    assert set(before["answers"]) <= set(everything(path)["answers"])
-    assert len(rows(path, "SELECT DISTINCT question_id FROM results")) == 6
-
-
-def test_another_model_is_asked_anew(tmp_path):
-    path = tmp_path / "results.db"
-    run(experiment(RecordingModel()), path)
-    model = RecordingModel(lambda text: "Another answer.")
-    spec = ModelSpec(model, name="another")
-    report = run(experiment(None, models={"m": spec}), path)
-    assert report.complete
-    assert len(model.calls) == 6
-    assert rows(path, "SELECT DISTINCT answer FROM results") == [("Another answer.",)]
-    assert rows(path, "SELECT count(*) FROM answers") == [(12,)]
-
-
 def test_experiments_in_one_file_share_replies(tmp_path):
     path = tmp_path / "results.db"
     run(experiment(RecordingModel(), name="first"), path)
@@ -207,15 +163,6 @@ def test_experiments_in_one_file_share_replies(tmp_path):
     assert rows(path, "SELECT experiment, count(*) FROM results GROUP BY 1") == [("first", 6), ("second", 12)]
     # Each has spent what it asked itself.
     assert report.spent.calls == 6
-
-
-def test_two_names_of_one_model_share_replies(tmp_path):
-    model = RecordingModel()
-    spec = ModelSpec(model, "the same")
-    report = run(
-        experiment(None, models={"one": spec, "two": spec}, grid={"k": 4, "model": ["one", "two"]}), tmp_path / "r.db"
-    )
-    assert (report.answered, len(model.calls)) == (12, 6)
 
 
 def test_an_added_metric_is_scored_without_a_call(tmp_path):
@@ -234,37 +181,6 @@ def test_an_added_metric_is_scored_without_a_call(tmp_path):
     assert everything(path) == before
 
 
-def test_scores_by_another_rule_are_not_mixed_with_the_first(tmp_path, monkeypatch):
-    path = tmp_path / "results.db"
-    books = keepers()
-    asked = [replace(one, choices=("mast", "sail"), right_choice=0) for one in books.questions]
-    small: dict[str, Any] = {"data": replace(books, questions=tuple(asked)), "metrics": ["choice_accuracy"]}
-    # The text of an option alone was wrong by an earlier rule.
-    model = RecordingModel(lambda text: "mast")
-    with monkeypatch.context() as earlier:
-        first = replace(METRICS["choice_accuracy"], score=lambda _: 0.0, rule="0ce4c976")
-        earlier.setitem(METRICS, first.name, first)
-        run(experiment(model, **small), path)
-    calls = len(model.calls)
-    assert {scores for (scores,) in rows(path, "SELECT scores FROM results")} == {'{"choice_accuracy":0.0}'}
-    run(experiment(model, **small), path)
-    assert {scores for (scores,) in rows(path, "SELECT scores FROM results")} == {'{"choice_accuracy":1.0}'}
-    assert len(model.calls) == calls
-
-
-def test_another_score_embedder_is_not_mixed_with_the_first(tmp_path):
-    path = tmp_path / "results.db"
-    metrics = ["answer_cosine"]
-    run(experiment(RecordingModel(), metrics=metrics), path)
-    first = rows(path, "SELECT question_id, scores FROM results ORDER BY 1")
-    shifted = Words("others")
-    shifted._embedded = lambda texts: Words()._embedded([f"{text} amber amber" for text in texts])  # type: ignore[method-assign]
-    run(experiment(RecordingModel(), metrics=metrics, score_embedder=EmbedderSpec(shifted, "others")), path)
-    second = rows(path, "SELECT question_id, scores FROM results ORDER BY 1")
-    assert len(first) == len(second) == 6
-    assert all(one != other for one, other in zip(first, second, strict=True))
-
-
 def test_repeats_ask_again_and_share_among_themselves(tmp_path):
     path = tmp_path / "results.db"
     count = iter(range(1_000))
@@ -279,14 +195,6 @@ def test_repeats_ask_again_and_share_among_themselves(tmp_path):
     assert len(model.calls) == 2 * len(set(model.calls))
     orders = {(row[1], row[2]): row[4] for row in found if row[0] == 1 and row[3] == "0-0"}
     assert len(set(orders.values())) == 3
-
-
-def test_a_run_needs_no_main_thread(tmp_path):
-    reports = []
-    thread = threading.Thread(target=lambda: reports.append(run(experiment(RecordingModel()), tmp_path / "r.db")))
-    thread.start()
-    thread.join(60)
-    assert reports[0].complete
 
 
 def test_two_runs_at_a_time_in_one_file(tmp_path):
@@ -336,22 +244,10 @@ def test_progress_is_told_while_nothing_is_done(tmp_path):
     assert (last.spent.calls, last.running, last.outcome) == (2, 0, "")
 
 
-def test_progress_counts_what_was_there(tmp_path):
-    grid = {"k": [3, 4], "chunk_size": 32}
-    run(experiment(RecordingModel(), grid={**grid, "k": 3}), tmp_path / "results.db")
-    seen: list[RunReport] = []
-    run(experiment(RecordingModel(), grid=grid), tmp_path / "results.db", on_progress=seen.append)
-    assert all(progress.done >= 6 for progress in seen)
-    assert (seen[-1].done, seen[-1].remaining, seen[-1].spent.calls) == (12, 0, 12)
-
-
 def test_questions_that_no_metric_can_score_are_not_asked(tmp_path):
     path = tmp_path / "results.db"
     books = keepers()
-    bare = replace(
-        books,
-        questions=tuple(replace(question, answers=(), evidence=()) for question in books.questions),
-    )
+    bare = replace(books, questions=tuple(replace(question, answers=(), evidence=()) for question in books.questions))
     model = RecordingModel()
     with pytest.raises(ExperimentError) as raised:
         run(experiment(model, data=bare), path)

@@ -12,7 +12,7 @@ import pytest
 
 from oprag.compare.running.run import run
 from tests.compare.endless import made, name_of
-from tests.compare.helpers import RecordingModel, experiment, keepers, reply_to, rows
+from tests.compare.helpers import RecordingModel, reply_to, rows
 
 ROOT = Path(__file__).parents[2]
 SELECT = (
@@ -164,32 +164,3 @@ def test_a_second_signal_does_not_wait(undisturbed, tmp_path):
     assert rows(tmp_path / "results.db", "SELECT outcome FROM runs") == [("interrupted",)]
     assert run(made(RecordingModel()), tmp_path / "results.db").complete
     assert rows(tmp_path / "results.db", SELECT) == undisturbed[0]
-
-
-def test_handlers_of_signals_are_put_back(tmp_path):
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    run(experiment(RecordingModel()), tmp_path / "results.db")
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_signal_may_come_at_any_time(seed, tmp_path):
-    """A timer interrupts the engine between any two of its steps."""
-    import threading
-
-    model = RecordingModel()
-    small = experiment(model, data=keepers(documents=6, questions=6), grid={"k": 4, "method": ["stuff", "refine"]})
-    path = tmp_path / "results.db"
-    timer = threading.Timer(
-        random.Random(seed).uniform(0.05, 0.5), signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]
-    )
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        timer.start()
-        report = run(small, path)
-        timer.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert report.outcome in {"interrupted", "complete"}
-    assert run(small, path).complete
-    assert len(model.calls) == len(set(model.calls))

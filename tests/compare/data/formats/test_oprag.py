@@ -70,40 +70,25 @@ def test_answers(tmp_path, fields, answers):
     assert read_one(tmp_path, **fields).answers == answers
 
 
-@pytest.mark.parametrize("right", [1, "B", "nine"])
-@pytest.mark.parametrize("field", ["right_choice", "answer_index"])
-def test_the_right_choice_by_place_letter_or_text(tmp_path, right, field):
-    assert read_one(tmp_path, choices=["one", "nine"], **{field: right}).right_choice == 1
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"question": None}, "question must be a string, got None"),
-        ({"question": 7}, "question must be a string, got 7"),
         ({"question": " \n"}, "question must not be empty"),
         ({"text": ""}, "text must not be empty"),
-        ({"text": ["a"]}, "text must be a string, got ['a']"),
         ({"answers": None}, "answers[0] must be a string, got None"),
         ({"answers": ["nine", 9]}, "answers[1] must be a string, got 9"),
-        ({"answers": ["nine", None]}, "answers[1] must be a string, got None"),
         ({"answers": [""]}, "answers[0] must not be empty"),
         ({"answer": None}, "answer[0] must be a string, got None"),
-        ({"answer": 9}, "answer[0] must be a string, got 9"),
         ({"choices": ["one"]}, "no choices, or from 2 to 26"),
         ({"choices": ["one", 2]}, "choices[1] must be a string, got 2"),
         ({"choices": [str(number) for number in range(27)]}, "one per letter, got 27"),
         ({"right_choice": 0}, "exactly one of the choices [], got 0"),
         ({"choices": ["one", "nine"], "right_choice": 2}, "the index (from 0), the letter or the text of"),
-        ({"choices": ["one", "nine"], "right_choice": -1}, "the index (from 0), the letter or the text of"),
         ({"choices": ["one", "nine"], "right_choice": True}, "the index (from 0), the letter or the text of"),
-        ({"choices": ["one", "nine"], "right_choice": 1.0}, "the index (from 0), the letter or the text of"),
         ({"choices": ["one", "nine"], "right_choice": "C"}, "exactly one of the choices ['one', 'nine'], got 'C'"),
-        ({"choices": ["one", "nine"], "right_choice": "two"}, "got 'two'"),
         ({"choices": ["B", "A"], "right_choice": "A"}, "text of exactly one of the choices"),
-        ({"choices": ["x", "x"], "right_choice": "x"}, "text of exactly one of the choices"),
         ({"id": True}, "id must be a string, got True"),
-        ({"id": 1.5}, "id must be a string, got 1.5"),
         ({"id": ""}, "id must not be empty"),
         ({"path": "a.txt"}, "one of the fields 'document', 'path' and 'text', got ['path', 'text']"),
         ({"text": None}, "one of the fields 'document', 'path' and 'text', got none"),
@@ -114,11 +99,6 @@ def test_wrong_questions(tmp_path, fields, words):
     message = refused(path)
     assert message.startswith(f"{path}, line 2: ")
     assert words in message
-
-
-def test_a_missing_question_says_which_fields_there_are(tmp_path):
-    message = refused(write_lines(tmp_path / "q.jsonl", {"query": "Where?", "text": HARBOUR}))
-    assert "question is missing; the fields are query, text" in message
 
 
 @pytest.mark.parametrize("ids", [("a", "a"), (1, "1")])
@@ -137,11 +117,6 @@ def test_ids_that_are_not_given_are_the_file_and_the_line(tmp_path):
 # Evidence
 
 
-def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
-    question = read_one(tmp_path, evidence=[{"start": 0, "end": 3}, {"start": 47, "end": len(HARBOUR)}])
-    assert [(part.start, part.end) for part in question.evidence] == [(0, 3), (47, 53)]
-
-
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [
@@ -151,11 +126,8 @@ def test_evidence_reaches_from_the_first_to_the_last_character(tmp_path):
         ),
         ([{"start": 0, "end": 1}, {"start": 60, "end": 61}], "evidence[1] must be a non-empty span of"),
         ([{"start": 5, "end": 5}], "got 5 to 5"),
-        ([{"start": 6, "end": 5}], "got 6 to 5"),
         ([{"start": -1, "end": 5}], "evidence[0].start must be an integer >= 0, got -1"),
         ([{"start": "0", "end": 5}], "evidence[0].start must be an integer >= 0, got '0'"),
-        ([{"start": 0, "end": True}], "evidence[0].end must be an integer >= 0, got True"),
-        ([{"start": 0}], "evidence[0].end is missing"),
         ([[0, 5]], "evidence[0] must be a mapping, got [0, 5]"),
         ({"start": 0, "end": 5}, "evidence must be a list, got a mapping"),
         ([{"start": 0, "end": 5, "document": "other"}], "is in 'other', which is not a document of the question: q-1"),
@@ -194,30 +166,17 @@ def test_a_file_is_one_document_however_it_is_named(tmp_path):
     assert data.documents == {"a/b.txt": HARBOUR}
 
 
-def test_compressed_files_are_found_by_both_names(tmp_path):
-    compressed(write(tmp_path / "a.txt", HARBOUR))
-    compressed(write(tmp_path / "b.pdf", pdf("A page.")))
-    rows = [{"question": "How many?", "path": name} for name in ("a.txt", "a.txt.gz", "b.pdf")]
-    data = read_data(write_lines(tmp_path / "q.jsonl", *rows))
-    assert data.documents == {"a.txt": HARBOUR, "b.pdf": ["A page."]}
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("missing.txt", "the file 'missing.txt' is missing in the folder"),
-        ("folder", "the file 'folder' is missing in the folder"),
         ("empty.txt", "empty.txt contains no text"),
         ("latin.txt", "is not UTF-8 text: byte 1 is 0xe9"),
-        ("zeros.txt", "contains null bytes"),
         ("scan.pdf", "run OCR first"),
         ("broken.pdf", "is not a PDF file, or is corrupt"),
         ("../secret.txt", "'../secret.txt' is outside the folder"),
         ("folder/../../secret.txt", "is outside the folder"),
         ("link.txt", "'link.txt' is outside the folder"),
-        ("linked/secret.txt", "is outside the folder"),
-        ("hidden.txt", "'hidden.txt' is outside the folder"),
-        ("/etc/passwd", "'/etc/passwd' is outside the folder"),
         ("loop.txt", "loop.txt"),
         ("a\0b", "is not a valid file path"),
         ("a" * 5000, "line 1: "),
@@ -242,13 +201,6 @@ def test_files_that_cannot_be_read_and_those_that_must_not(tmp_path, name, words
     assert message.startswith(f"{folder / 'q.jsonl'}, line 1: ")
     assert words in message
     assert "under the mat" not in message
-
-
-def test_a_folder_that_is_reached_by_a_link_is_the_users_own_choice(tmp_path):
-    write(tmp_path / "real" / "a.txt", HARBOUR)
-    write_lines(tmp_path / "real" / "questions.jsonl", {"question": "How many?", "path": "a.txt"})
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert read_data(tmp_path / "link").documents == {"a.txt": HARBOUR}
 
 
 # Documents in a file of their own
@@ -282,11 +234,6 @@ def test_documents_beside_the_questions(tmp_path):
     assert (again.documents, again.questions) == (data.documents, data.questions)
 
 
-def test_a_star_is_all_documents(tmp_path):
-    data = read_data(logs(tmp_path, {"question": "Who?", "document": "*"}))
-    assert only(data).documents == ("one", "2", "three")
-
-
 def test_source_documents_are_searched_where_they_are_all_there(tmp_path):
     rows = [
         {"question": "Who?", "document_id": "three", "source_documents": ["one", "2"]},
@@ -295,14 +242,6 @@ def test_source_documents_are_searched_where_they_are_all_there(tmp_path):
     first, second = read_data(logs(tmp_path, *rows)).questions
     assert (first.documents, first.about) == (("one", "2"), {})
     assert (second.documents, second.about) == (("three",), {"source_documents": '["one", "unknown"]'})
-
-
-def test_documents_in_another_place(tmp_path):
-    logs(tmp_path / "logs")
-    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"})
-    expected = {"one": LOGS[0]["text"]}
-    assert read_data(path, documents=tmp_path / "logs").documents == expected
-    assert read_data(path, documents=tmp_path / "logs" / "documents.jsonl").documents == expected
 
 
 def test_a_folder_of_files(tmp_path):
@@ -321,39 +260,17 @@ def test_a_folder_of_files(tmp_path):
     assert data.documents == {"a.txt": HARBOUR, "c.txt": "Compressed.", "more/b.md": "# Bread\n"}
 
 
-def test_a_document_that_no_question_names_is_not_read(tmp_path):
-    write(tmp_path / "books" / "a.txt", HARBOUR)
-    write(tmp_path / "books" / "b.txt", b"\xff")
-    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
-    assert read_data(path, documents=tmp_path / "books").documents == {"a.txt": HARBOUR}
-    message = refused(write_lines(path, {"question": "Who?", "document": "*"}), documents=tmp_path / "books")
-    assert message.startswith(f"{path}, line 1: ")
-    assert "b.txt is not UTF-8 text" in message
-
-
 @pytest.mark.parametrize(
     ("document", "words"),
     [
         ("ones", "document 'ones' not found in"),
-        ("zebra", "available documents: one, 2, three"),
         (["one", 2.5], "document[1] must be a string, got 2.5"),
         ([], "document must contain at least 1"),
-        ({"name": "one"}, "document[0] must be a string"),
         ("../q.jsonl", "document '../q.jsonl' not found"),
     ],
 )
 def test_documents_that_are_not_there(tmp_path, document, words):
     assert words in refused(logs(tmp_path, {"question": "Who?", "document": document}))
-
-
-def test_without_documents_a_name_leads_nowhere(tmp_path):
-    message = refused(write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "one"}))
-    assert "document is ['one'], but there are no documents to look it up in; pass documents=" in message
-
-
-def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
-    path = logs(tmp_path, {"question": "Who?", "document": ["one", "2"], "evidence": [{"start": 0, "end": 3}]})
-    assert "evidence[0] must have a field 'document', since the question has 2 documents" in refused(path)
 
 
 @pytest.mark.parametrize(
@@ -362,8 +279,6 @@ def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
         ({"document": "one", "text": "Again."}, "duplicate document 'one'"),
         ({"document": "four"}, "text is missing"),
         ({"document": "four", "text": " "}, "text must not be empty"),
-        ({"document": "four", "text": None}, "text must be a string, got None"),
-        ({"text": "No name."}, "document is missing; the fields are text"),
         ({"document": True, "text": "No name."}, "document must be a string"),
         ("{", "invalid JSON"),
     ],
@@ -376,23 +291,6 @@ def test_wrong_documents_are_told_even_if_no_question_names_them(tmp_path, line,
     assert words in message
 
 
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("other", [{"path": "one"}, {"text": "Another text."}])
-def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, other, turned):
-    write(tmp_path / "one", "Another text.")
-    documents = write_lines(
-        tmp_path / "documents.jsonl", {"document": "one", "text": "A."}, {"document": "q-1", "text": "B."}
-    )
-    rows = [{"question": "Who?", "document": ["one", "q-1"]}, {"question": "Who?", **other}]
-    path = write_lines(tmp_path / "q.jsonl", *(reversed(rows) if turned else rows))
-    if "text" in other and not turned:
-        # Named by its line, the second.
-        assert read_data(path, documents=documents).documents == {"one": "A.", "q-1": "B.", "q-2": "Another text."}
-        return
-    name = "q-1" if "text" in other else "one"
-    assert f"line 2: another document '{name}' already exists with a different text" in refused(path)
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [("notes.csv", "unexpected file or link notes.csv"), ("image.png", "unexpected file or link image.png")],
@@ -403,27 +301,3 @@ def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
     with pytest.raises(InputFileError, match=words):
         read_data(path, documents=tmp_path / "books")
-
-
-def test_a_folder_of_documents_must_hold_its_files_itself(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
-    write(tmp_path / "secret.txt", "x")
-    books = tmp_path / "books"
-    books.mkdir()
-    with pytest.raises(InputFileError, match="has no files with the extensions"):
-        read_data(path, documents=books)
-    (books / "a.txt").symlink_to(tmp_path / "secret.txt")
-    with pytest.raises(InputFileError, match=r"'a\.txt' is outside the folder"):
-        read_data(path, documents=books)
-    (books / "a.txt").unlink()
-    (books / "sub").symlink_to(tmp_path)
-    with pytest.raises(InputFileError, match="unexpected file or link sub"):
-        read_data(path, documents=books)
-
-
-def test_documents_that_cannot_be_opened(tmp_path):
-    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
-    with pytest.raises(InputFileError, match="missing is not a folder"):
-        read_data(path, documents=tmp_path / "missing")
-    with pytest.raises(InputFileError, match=r"questions\.jsonl is missing in the folder"):
-        read_data(tmp_path)

@@ -317,24 +317,18 @@ def test_a_line_break_in_a_turn_begins_no_line(tmp_path):
             {"a.jsonl": lines(INFINITE, {**INFINITE, "input": ""})},
             ", line 2: question must not be empty",
         ),
-        ("infinitebench", {"a.jsonl": lines({**INFINITE, "answer": None})}, "answers[0] must be a string, got None"),
         ("infinitebench", {"a.jsonl": lines({**INFINITE, "options": PLACES[2:]})}, "infinitebench: ValueError: "),
-        ("infinitebench", {"a.jsonl": lines(INFINITE, INFINITE)}, "the id '0' is used twice"),
         ("longbench", {"a.jsonl": lines({**LONG, "input": " "})}, "question must not be empty"),
-        ("longbench", {"a.jsonl": lines({**LONG, "answers": None})}, "answers[0] must be a string, got None"),
         (
             "longbench",
             {"a.json": json.dumps([LONG_2, {**LONG_2, "answer": "E"}])},
             ", item 2: is not a record of longb",
         ),
         ("longbench", {"a.jsonl": lines({"question": "Who?"})}, "is not a record of longbench: KeyError: 'input'"),
-        ("longbench", {"a.json": "[1]"}, "item 1: must be a JSON object"),
         ("longbench", {"a.json": '[{"input": 1},\n{"input"}]'}, "invalid JSON: expected `:` at line 2 column 9"),
         ("longbench", {"a.json": b"\xff\xfe["}, "is not UTF-8 text"),
-        ("longbench", {"a.json": "null"}, "must be a JSON object, {…}, got None"),
         ("narrativeqa", stories(("cc", "test", *"???")), "qaps.csv, line 2: document 'cc' not found in"),
         ("narrativeqa", stories(("aa", "test", "?", "!")), "must have 5 cells, as many as the header, got 4"),
-        ("narrativeqa", stories(("aa", "test", "?", "", "!")), "answers[0] must not be empty"),
         *(
             ("qmsum", {"a.jsonl": lines({**MEETING, "specific_query_list": [wrong]})}, f", line 1: {words}")
             for wrong, words in [
@@ -350,29 +344,21 @@ def test_a_line_break_in_a_turn_begins_no_line(tmp_path):
                     {"query": "?", "answer": "!", "relevant_text_span": [["a", "b"]]},
                     "is not a record of qmsum: ValueError",
                 ),
-                ({"query": "?", "answer": None}, "answers[0] must be a string, got None"),
-                (3, "is not a record of qmsum: AttributeError"),
             ]
         ),
-        ("qmsum", {"a.jsonl": lines({**MEETING, "meeting_transcripts": None})}, "is not a record of qmsum: TypeError"),
         (
             "quality",
             {"q.dev": lines({**ARTICLE, "questions": [{**ASKED, "gold_label": 0}]})},
             "right_choice must be the",
         ),
-        ("quality", {"q.dev": lines({**ARTICLE, "article": "<p> </p>"})}, "line 1: text must not be empty"),
         ("kg_rag", {"q.csv": boats("*GULL*"), **REPORTS}, ", line 2: document '*GULL*' not found in"),
-        ("kg_rag", {"q.csv": boats("../docs/*SWAN*"), **REPORTS}, "document '../docs/*SWAN*' not found in"),
         (
             "kg_rag",
             {"q.csv": "Question\nHow many?,x\n", **REPORTS},
             ", line 2: must have 1 cells, as many as the header",
         ),
-        ("kg_rag", {"q.csv": "Frage\nWie viele?\n", **REPORTS}, ", line 2: question is missing"),
         ("kg_rag", {"q.csv": 'Question\n"How many?\n', **REPORTS}, "invalid CSV after line 1: unexpected end of data"),
         ("kg_rag", {"q.csv": 'Question\nWho?\n"How" many?\n', **REPORTS}, "invalid CSV after line 2"),
-        ("kg_rag", {"q.csv": "Question\n", **REPORTS}, "contains no questions"),
-        ("kg_rag", {"q.csv": "Question\nÜber?\n".encode("latin-1"), **REPORTS}, "is not UTF-8 text"),
     ],
 )
 def test_wrong_files(tmp_path, format_name, files, words):
@@ -380,20 +366,10 @@ def test_wrong_files(tmp_path, format_name, files, words):
     assert words in refused(path, format_name, **options)
 
 
-def test_a_damaged_document_matters_where_it_is_named(tmp_path):
-    files = {"q.csv": boats("*SWAN*"), **REPORTS, f"docs/{OLD}": b"%PDF-1.4\n"}
-    path, _ = lay(tmp_path, files, {})
-    assert only(read_data(path, "kg_rag")).documents == (SWAN,)
-    write(path, boats("*HERON*"))
-    assert "is not a PDF file, or is corrupt" in refused(path, "kg_rag")
-
-
 @pytest.mark.parametrize(
     ("format_name", "files", "options", "error", "words"),
     [
         ("kg_rag", {"q.csv": boats("")}, {}, InputFileError, "docs is not a folder"),
-        ("kg_rag", {"q.csv": boats(""), **REPORTS}, {"source_line": "no"}, OptionError, "source_line must be True or"),
-        ("longbench", {"a.jsonl": lines(LONG)}, {"question": 3}, OptionError, "question must be a string or None"),
         ("medqa", {"t.jsonl": lines(MED)}, {}, OptionError, "medqa requires documents"),
         (
             "medqa",
@@ -410,7 +386,6 @@ def test_a_damaged_document_matters_where_it_is_named(tmp_path):
             "split must be one of train, valid, test",
         ),
         ("narrativeqa", {"n/tmp/aa.content": "x"}, {}, InputFileError, r"qaps\.csv is missing in the folder"),
-        ("qmsum", {"a.jsonl": lines(MEETING)}, {"queries": "some"}, OptionError, "queries must be one of all, general"),
     ],
 )
 def test_wrong_options_and_missing_files(tmp_path, format_name, files, options, error, words):
