@@ -7,10 +7,11 @@ import pytest
 from oprag._internal.tokens import approximate_tokens
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.experiment import Experiment
-from oprag.compare.experiment_methods import CONTROLS
-from oprag.compare.grid import axes
+from oprag.compare.experiment_methods import CONTROLS, MethodKind, kind_of
+from oprag.compare.grid import axes, check_axis, has_effect
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
+from oprag.methods.registry import OUR_METHODS, method_names
 from oprag.options import ContextOptions
 from tests.compare.helpers import METHODS, Words, reply_to
 from tests.option_values import BAD
@@ -258,3 +259,47 @@ def test_a_grid_of_millions_is_refused_at_once():
     values = {"data": "one", "method": "context_only", "order": "random", "k": range(1, 2_001), "seed": range(501)}
     with pytest.raises(ExperimentError, match=r"1,002,000 combinations, and the maximum is 100,000"):
         cells(values)
+
+
+DEFAULTS = {name: axis.default for name, axis in axes().items()}
+OPTIONS = {name for name, axis in axes().items() if axis.part == "method"}
+
+
+def effective(**values):
+    return {name for name in axes() if has_effect(name, {**DEFAULTS, **values})}
+
+
+@pytest.mark.parametrize("option", sorted(OPTIONS - {"method"}))
+def test_a_method_of_the_users_own_may_read_every_option(option):
+    assert option in effective(method="mine")
+    assert option in effective(method="step_down", inner_method="mine")
+
+
+@pytest.mark.parametrize("method", [*OUR_METHODS, *CONTROLS])
+def test_what_needs_another_value(method):
+    plain = effective(method=method, order="rank")
+    assert plain.isdisjoint({"seed", "source_ranking", "min_chunks"})
+    reads = "k" in plain
+    assert ("seed" in effective(method=method, order="random")) == reads
+    assert ("source_ranking" in effective(method=method, order="source")) == reads
+    assert ("min_chunks" in effective(method=method, redundancy_threshold=0.9)) == reads
+
+
+@pytest.mark.parametrize("axis", ["ordr", "seed", "repeat"])
+def test_an_axis_that_cannot_be_compared_is_refused(axis):
+    with pytest.raises(OptionError, match="axis"):
+        check_axis(axis)
+
+
+def test_what_methods_read_and_write():
+    assert {name for name in CONTROLS if kind_of(name).reads is None} == {"closed_book"}
+    assert {name for name in CONTROLS if not kind_of(name).writes} == {"context_only"}
+    assert {name for name in method_names() if kind_of(name) != MethodKind("context", writes=True)} == {"long_context"}
+
+
+def test_a_method_of_the_users_own_reads_a_context_and_answers():
+    assert kind_of("mine") == MethodKind("context", writes=True)
+
+
+def test_an_own_pipeline_reads_no_context_of_ours_and_answers():
+    assert kind_of("pipeline:mine") == MethodKind(None, writes=True, own=True)

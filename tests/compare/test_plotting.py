@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oprag.compare.analysis.settings import difference_text, named
 from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto, svg_of
 from tests.compare.analysis.matrices import frame, made
-from tests.compare.analysis.test_curves import KS, PEAK, curve
+from tests.compare.analysis.test_best import KS, PEAK, curve
 
 mpl: Any = pytest.importorskip("matplotlib")
 

@@ -1,4 +1,4 @@
-"""Differences that are judged together, and which of several samples is the highest."""
+"""Differences: which settings are a pair, what the order does, slices of questions, and earlier results."""
 
 from dataclasses import replace
 from functools import reduce
@@ -12,9 +12,83 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.compare.analysis.differences import ComparisonFamily, highest
+from oprag.compare.analysis.differences import ComparisonFamily, changes_since, effects_of, highest, slices_of
+from oprag.compare.results import Results
 from oprag.compare.stats import max_t_p_values, paired_difference
-from tests.compare.analysis.matrices import frame, made
+from oprag.errors import ExperimentError, OptionError
+from tests.compare.analysis.matrices import frame, made, results_of
+from tests.compare.analysis.test_verdicts import scores
+from tests.compare.test_stats import as_pair
+
+LOW = {str(number): number / 40 for number in range(20)}
+HIGH = {key: value + 0.25 + 0.01 * (int(key) % 3) for key, value in LOW.items()}
+
+
+def found(matrix, **options) -> Any:
+    return Results(matrix, "none.db").differences(**options)
+
+
+def bare(difference):
+    """A difference as it is by itself."""
+    return replace(difference, adjusted_p=None, comparisons=1)
+
+
+def shown(pairs):
+    return [
+        (pair.baseline.values[pair.axis], pair.setting.values[pair.axis], pair.setting.values["k"]) for pair in pairs
+    ]
+
+
+def test_each_order_is_held_against_the_first_with_all_else_equal():
+    cells = [made(LOW, k=k, order=order) for k in (4, 8) for order in ("source", "rank", "reverse_rank")]
+    pairs = found(results_of(*cells))
+    assert shown(pairs) == [
+        ("source", "rank", 4),
+        ("source", "reverse_rank", 4),
+        ("source", "rank", 8),
+        ("source", "reverse_rank", 8),
+    ]
+
+
+def test_the_difference_is_that_of_the_setting_minus_the_first():
+    (pair,) = found(results_of(made(LOW, order="source"), made(HIGH, order="rank")))
+    assert bare(pair.difference) == paired_difference(*as_pair(HIGH, LOW))
+    assert pair.difference.mean > 0.25
+    assert (pair.metric, pair.axis) == ("token_f1", "order")
+
+
+def test_a_control_without_a_context_is_held_against_every_context():
+    cells = [made(LOW, k=k, method="stuff") for k in (4, 8)] + [made(HIGH, method="closed_book")]
+    pairs = found(results_of(*cells), axis="method")
+    assert [(pair.baseline.values[pair.axis], pair.setting.values[pair.axis]) for pair in pairs] == [
+        ("stuff", "closed_book")
+    ] * 2
+    assert all("k" not in pair.setting.values for pair in pairs)
+    assert [pair.baseline.values["k"] for pair in pairs] == [4, 8]
+
+
+def test_settings_that_differ_in_more_are_no_pair():
+    cells = [made(LOW, k=4, order="source"), made(LOW, k=8, order="rank"), made(LOW, k=4, order="rank", data="other")]
+    assert found(results_of(*cells)) == []
+
+
+def test_failures_leave_questions_without_a_counterpart():
+    (pair,) = found(results_of(made(LOW), made({**HIGH, "3": None}, order="rank")))
+    assert (pair.difference.n, pair.difference.unpaired) == (19, 1)
+
+
+def test_without_any_score_on_one_side_there_is_no_mean_and_no_p():
+    failed = dict.fromkeys(LOW)
+    (pair,) = found(results_of(made(LOW), made(failed, order="rank")))
+    assert (pair.difference.mean, pair.difference.adjusted_p) == (None, None)
+
+
+def test_the_first_value_is_the_first_of_the_grid():
+    cells = [made(LOW, order="source", source_ranking="score_sum"), made(HIGH, order="rank")]
+    described = {"grid": [{"source_ranking": ["score_sum"], "order": ["rank", "source"]}]}
+    (pair,) = found(results_of(*cells, described=described))
+    assert (pair.baseline.values[pair.axis], pair.setting.values[pair.axis]) == ("rank", "source")
+
 
 NONE = np.nan
 
@@ -104,3 +178,181 @@ def test_shown_needs_an_interval_on_one_side_of_zero_and_a_small_p_value():
     few = family_of(rows[:, :5], questions(5), [(0, 1)]).compare(1, 0)
     assert few.excludes_zero
     assert (few.adjusted_p, few.significant) == (0.0625, False)
+
+
+QUESTIONS = [f"q{number}" for number in range(12)]
+
+
+def scored(*values):
+    return dict(zip(QUESTIONS, values, strict=False))
+
+
+def even(value):
+    """The score of each of the twelve questions, a little apart from each other."""
+    return scored(*(value + number / 100 for number in range(12)))
+
+
+def means(matrix, *arguments, **options):
+    """The value of each effect with its mean difference and number of questions."""
+    found = effects_of(matrix, "token_f1", *arguments, **options)
+    return [(one.value, pytest.approx(one.difference.mean), one.difference.n) for one in found]
+
+
+def test_pooled_differences_are_means_over_settings_for_each_question():
+    matrix = results_of(
+        made(scored(0.5, 0.9), order="source", k=1),
+        made(scored(0.1, 0.8), order="rank", k=1),
+        made(scored(0.6, 0.2), order="source", k=2),
+        made(scored(0.4, 0.6), order="rank", k=2),
+    )
+    (effect,) = effects_of(matrix, "token_f1")
+    assert (effect.value, effect.baseline, effect.pairs) == ("rank", "source", [(0, 1), (2, 3)])
+    apart = np.array([-(0.4 + 0.2) / 2, -(0.1 - 0.4) / 2])
+    wanted = paired_difference(apart, np.zeros(2))
+    assert (effect.difference.mean, effect.difference.low) == pytest.approx((wanted.mean, wanted.low))
+
+
+def test_it_is_the_other_minus_source_whatever_comes_first_in_the_grid():
+    matrix = results_of(
+        made(scored(0.1), order="rank"),
+        made(scored(0.5), order="random"),
+        made(scored(0.4), order="source"),
+        described={"grid": [{"order": ["rank", "random", "source"]}]},
+    )
+    assert means(matrix) == [("rank", -0.3, 1), ("random", 0.1, 1)]
+
+
+def test_a_question_that_a_pair_lacks_is_left_out_and_a_pair_without_questions_too():
+    matrix = results_of(
+        made(scored(0.5, 0.9), order="source", k=1),
+        made(scored(0.1, None), order="rank", k=1),
+        made(scored(0.5, 0.9), order="source", k=2),
+        made(scored(0.2, 0.1), order="rank", k=2),
+        made(scored(None, 0.9), order="source", k=3),
+        made(scored(0.2, None), order="rank", k=3),
+    )
+    (effect,) = effects_of(matrix, "token_f1")
+    assert effect.pairs == [(0, 1), (2, 3)]
+    assert effect.difference.n == 1
+    assert effect.difference.mean == pytest.approx(-0.35)
+
+
+def test_other_axes_are_compared_with_their_first_value():
+    matrix = results_of(
+        made(scored(0.5), k=8), made(scored(0.9), k=2), described={"grid": [{"k": [2, 8], "order": ["source"]}]}
+    )
+    assert means(matrix, "k") == [(8, -0.4, 1)]
+
+
+def test_effects_are_corrected_for_one_another():
+    draw = np.random.default_rng(3)
+    cells = [
+        made(scored(*draw.normal(0.5, 0.1, 12).tolist()), order=order, k=k)
+        for k in (1, 2)
+        for order in ("source", "rank", "random")
+    ]
+    matrix = results_of(*cells)
+    effects = effects_of(matrix, "token_f1")
+    assert [(one.value, len(one.pairs)) for one in effects] == [("rank", 2), ("random", 2)]
+    values = matrix.setting_values("token_f1")
+    pooled = ((values[1] - values[0]) + (values[4] - values[3])) / 2
+    wanted = paired_difference(pooled, np.zeros(12), matrix.clusters)
+    found = effects[0].difference
+    assert (found.mean, found.low, found.high) == pytest.approx((wanted.mean, wanted.low, wanted.high))
+    assert found.comparisons == 2
+    assert found.adjusted_p is not None
+    assert wanted.p_value is not None
+    assert found.adjusted_p >= wanted.p_value
+
+
+def test_a_difference_that_is_the_same_in_every_question_is_tied_or_shown():
+    tied = results_of(made(even(0.5), order="source"), made(even(0.5), order="rank"))
+    (effect,) = effects_of(tied, "token_f1")
+    assert effect.difference.tied
+    better = results_of(made(even(0.6), order="source"), made(even(0.5), order="rank"))
+    (effect,) = effects_of(better, "token_f1")
+    assert effect.difference.significantly_lower
+    assert effect.difference.mean == pytest.approx(-0.1)
+
+
+def matrix_of(apart, about, *, documents=None):
+    """Two orders, of which rank is ahead by so much in each question."""
+    questions = [f"q{number}" for number in range(len(apart))]
+    return results_of(
+        made(dict.fromkeys(questions, 0.5), order="source"),
+        made(dict(zip(questions, (0.5 + one for one in apart), strict=True)), order="rank"),
+        about=dict(zip(questions, about, strict=True)),
+        documents=documents,
+    )
+
+
+def test_each_slice_has_the_difference_of_its_questions():
+    matrix = matrix_of([0.3, 0.1, 0.0, -0.1], [{"spread": value} for value in (True, True, False, False)])
+    found = slices_of(matrix, "spread", "token_f1")
+    (spread,), (close,) = found.values()
+    assert [*found] == [True, False]
+    assert {(one.value, one.baseline) for one in (spread, close)} == {("rank", "source")}
+    assert [one.difference.n for one in (spread, close)] == [2, 2]
+    assert [one.difference.mean for one in (spread, close)] == pytest.approx([0.2, -0.05])
+    assert spread.difference.comparisons == 2
+
+
+def test_questions_without_the_field_are_in_no_slice():
+    matrix = matrix_of([0.1, 0.2, 0.9], [{"type": "a"}, {"type": "b"}, {}])
+    (one,), (other,) = slices_of(matrix, "type", "token_f1").values()
+    assert (one.difference.mean, other.difference.mean) == pytest.approx((0.1, 0.2))
+
+
+def test_what_cannot_be_sliced_gives_nothing():
+    many = matrix_of([0.1] * 9, [{"type": f"kind {number}", "always": True} for number in range(9)])
+    assert slices_of(many, "type", "token_f1") == slices_of(many, "always", "token_f1") == {}
+    with pytest.raises(OptionError, match="did you mean 'type'"):
+        slices_of(many, "tpye", "token_f1")
+
+
+def test_results_slice_one_data_set():
+    about = {"q0": {"type": "a"}, "q1": {"type": "b"}}
+    cells = [made({"q0": 0.5, "q1": 0.4}, order=order) for order in ("source", "rank")]
+    results = Results(results_of(*cells, about=about), "results.db")
+    assert [*results.slices("type")] == ["a", "b"]
+    assert results.slices("type", axis="k") == {"a": [], "b": []}
+    other = made({"q2": 0.5}, data="other")
+    with pytest.raises(OptionError, match=r"several data sets .*slices\(\)"):
+        Results(results_of(*cells, other, about=about), "results.db").slices("type")
+
+
+def changes(new, old, metric="token_f1"):
+    return changes_since(results_of(*new, resamples=1_000), results_of(*old, resamples=1_000), metric)
+
+
+def test_a_setting_that_became_worse_is_told_and_others_are_not():
+    old = [made(scores(0.6, seed=1), order="source"), made(scores(0.5, seed=2), order="rank")]
+    new = [made(scores(0.5, 0.2, seed=3), order="rank"), made(scores(0.4, seed=4), order="source")]
+    rank, source = changes(new, old)
+    assert rank.setting.values["order"] == "rank"
+    assert not rank.difference.significantly_lower
+    assert source.difference.significantly_lower
+    assert source.difference.mean == pytest.approx(-0.2, abs=0.01)
+    assert source.difference.comparisons == 2
+    # Better is not worse.
+    assert not any(one.difference.significantly_lower for one in changes(old, new))
+
+
+def test_only_questions_of_both_count_whatever_their_order():
+    some = scores(0.5)
+    names = list(some)
+    old = {name: some[name] + 0.1 for name in reversed(names[4:])}
+    (told,) = changes([made(some)], [made({**old, "gone": 9.0})])
+    assert told.difference.n == len(names) - 4
+    assert told.difference.mean == pytest.approx(-0.1)
+
+
+def test_settings_of_one_alone_are_left_out_and_nothing_in_common_is_refused():
+    old = [made(scores(0.5), k=4), made(scores(0.5), k=8)]
+    assert [one.setting.values["k"] for one in changes([made(scores(0.4), k=8), made(scores(0.4), k=9)], old)] == [8]
+    with pytest.raises(ExperimentError, match="no setting of 'x'"):
+        changes([made(scores(0.5), k=16)], old)
+    with pytest.raises(ExperimentError, match="no question has scores for token_f1 in both"):
+        changes([made({"other": 0.5}, k=4)], old)
+    with pytest.raises(ExperimentError, match="no question has scores for rouge_l in both"):
+        changes_since(results_of(*old, metric="rouge_l"), results_of(*old), "rouge_l")

@@ -1,4 +1,4 @@
-"""The matrix of results has what the file has."""
+"""The matrix of results has what the file has, and no more than the experiment has now."""
 
 import sqlite3
 from contextlib import closing
@@ -11,10 +11,11 @@ import pytest
 from oprag.compare.analysis.matrix import question_fields
 from oprag.compare.analysis.summary import ANSWERED, FAILED, NOT_ASKED, NOT_TRIED
 from oprag.compare.db.records import QuestionRecord
-from oprag.compare.db.results_file import ResultsReader
+from oprag.compare.db.results_file import ResultsFile, ResultsReader
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import made, results_of
+from tests.compare.folders import experiment_of, model, write_data, write_experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 
 PRICES = {"m": {"input": 2.0, "output": 10.0}}
@@ -134,3 +135,46 @@ def test_only_plain_values_are_fields():
     assert question_fields(question(about)) == {"half": 0.5, "yes": True}
     matrix = results_of(made({"a": 1.0, "b": 0.0}), about={"a": {"x": 1}, "b": {"y": 2, "x": 3}})
     assert matrix.field_names == ("x", "y")
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """A folder with an experiment that was run."""
+    grid = 'method = ["stuff", "context_only"]\norder = ["source", "rank"]\nk = 2\nstitch = false'
+    path = write_experiment(tmp_path, grid, model())
+    report = run(experiment_of(path), tmp_path / "r.db")
+    assert report.complete
+    return tmp_path
+
+
+def test_cells_stand_in_the_sequence_of_the_grid_as_it_is_now(ran):
+    grid = 'method = ["context_only", "stuff"]\norder = ["reverse_rank", "rank", "source"]\nk = 2\nstitch = false'
+    run(experiment_of(write_experiment(ran, grid, model())), ran / "r.db")
+    cells = Results.open(ran / "r.db").matrix.cells
+    assert [(cell.values["method"], cell.values["order"]) for cell in cells] == [
+        (method, order) for method in ("context_only", "stuff") for order in ("reverse_rank", "rank", "source")
+    ]
+    assert all(list(cell.values)[:4] == ["chunk_size", "method", "order", "k"] for cell in cells)
+
+
+def test_cells_and_questions_that_are_no_longer_asked_are_left_out(ran):
+    path = write_experiment(ran, 'method = "stuff"\nk = 2\nstitch = false', model(), data="sample = 2")
+    run(experiment_of(path), ran / "r.db")
+    assert Results.open(ran / "r.db").matrix.status.tolist() == [[ANSWERED] * 2]
+
+
+def test_questions_that_were_not_tried_have_no_answer(ran):
+    path = write_experiment(ran, 'method = "stuff"\nk = 3', model(), max_concurrency=1)
+    spent = ResultsFile(ran / "r.db").spent("harbour").calls
+    assert run(experiment_of(path, limits={"calls": spent + 1}), ran / "r.db").remaining == 3
+    assert sorted(Results.open(ran / "r.db").matrix.status.ravel().tolist()) == [NOT_TRIED] * 3 + [ANSWERED]
+
+
+@pytest.mark.parametrize(("documents", "clusters"), [(1, 4), (9, 36), (10, 10)])
+def test_documents_are_clusters_from_ten_on(tmp_path, documents, clusters):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    write_data(tmp_path / "data", documents=documents)
+    run(experiment_of(path), tmp_path / "r.db")
+    results = Results.open(tmp_path / "r.db").matrix
+    assert len(results.clusters) == 4 * documents
+    assert len(set(results.clusters.tolist())) == clusters
