@@ -1,6 +1,5 @@
 """The entry point: without the extra, and with outputs that cannot hold everything."""
 
-import json
 import os
 import subprocess
 import sys
@@ -47,16 +46,6 @@ def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding):
         result = run_main(tmp_path, "ask", "book.txt", "Maß?", "--k", 1, *options, PYTHONIOENCODING=encoding)
         assert (result.returncode, result.stderr) == (0, b"")
         assert rb"\u4e2d" in result.stdout
-
-
-@pytest.mark.process
-def test_json_keeps_every_character(tmp_path):
-    (tmp_path / "book.txt").write_text(BOOK, encoding="utf-8")
-    arguments = ("ask", "book.txt", "Maß?", "--k", 1, "--json")
-    told = run_main(tmp_path, *arguments, PYTHONIOENCODING="ascii")
-    assert "— 中 — ist der Mensch. 😀" in json.loads(told.stdout)["text"]
-    told = run_main(tmp_path, *arguments, PYTHONIOENCODING="utf-8")
-    assert "😀" in told.stdout.decode()
 
 
 @pytest.mark.process

@@ -26,13 +26,6 @@ def test_json_holds_what_the_file_holds(book):
         assert passage["text"] == text[span["start"] : span["end"]]
 
 
-def test_the_token_budget_holds(book):
-    data = json_of("ask", book, "crane", "--chunk-size", 12, "--token-budget", 40, "--count-tokens", "local")
-    assert 0 < data["tokens"] <= 40
-    assert not data["tokens_are_approximate"]
-    assert {drop["reason"] for drop in data["dropped"]} == {"token_budget"}
-
-
 def test_escape_sequences_of_a_document_do_not_reach_the_terminal(tmp_path):
     path = tmp_path / "hostile.txt"
     path.write_text("before \x1b]0;owned\x07 after \x1b[2J")

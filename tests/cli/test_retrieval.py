@@ -84,15 +84,6 @@ def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, 
 # Embeddings
 
 
-@pytest.mark.parametrize("model", [(), MODEL])
-def test_a_question_is_embedded_once_with_thresholds_too(book, embeddings, model):
-    options = ("--embeddings", "cohere:words", "--similarity-threshold", 0.1, "--search", "hybrid")
-    result = run(book, QUESTION, *options, *model)
-    assert result.exit_code == 0, result.output
-    assert embeddings.questions == [QUESTION]
-    assert "".join(embeddings.documents) == TEXT
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [

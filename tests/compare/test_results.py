@@ -177,16 +177,6 @@ def test_answers_have_the_fields_of_their_questions(tmp_path):
     assert [row["kind"] for row in read_csv(tmp_path / "a.csv")] == ["'=1+1", "b", ""] * 2
 
 
-def test_money_is_a_cost_where_a_model_has_a_price():
-    prices = {"prices": {"m": {"input": 1_000.0, "output": 10_000.0}}}
-    cells = [made({"a": score}, tokens=tokens, k=tokens) for score, tokens in ((0.1, 10), (0.3, 20), (0.2, 30))]
-    free = made({"a": 0.9}, tokens=10, k=10, model="other")
-    run = frame(*cells, free, described=prices)
-    # Three tokens are written.
-    assert column(run, "money") == [pytest.approx(0.04), pytest.approx(0.05), pytest.approx(0.06), None]
-    assert "money" not in frame(*cells).columns
-
-
 def test_what_was_measured_has_columns(tmp_path):
     pytest.importorskip("psutil")
     path = write_experiment(tmp_path, 'method = ["stuff", "closed_book"]\nk = 2', model(seconds=0.02))

@@ -173,17 +173,3 @@ def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, 
     )
     assert profile.method["method"] == "stuff"
     assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
-
-
-def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
-    for orders, chosen in (
-        (["random", "rank", "source"], "source"),
-        (["random", "reverse_rank"], "reverse_rank"),
-        (["random"], "random"),
-    ):
-        # Not stitched, the whole book is as many tokens in any order.
-        grid = {"token_budget": [900, 1_800], "order": orders, "stitch": False, **WORDS}
-        results = compare(sweep_experiment(data.sample(6), grid=grid, name=chosen), tmp_path / "sweep.db")
-        values = results.deployed().values
-        assert (values["order"], values["token_budget"]) == (chosen, 900)
-        assert results.deployed().profile().context["order"] == chosen

@@ -13,7 +13,7 @@ import typer
 
 from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe, reason
-from oprag.cli.console import EXIT_INCOMPLETE, print_status
+from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
 from oprag.cli.options import (
     LIMITS,
     OUTPUT,
@@ -112,7 +112,8 @@ def compare(
     Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
     Limits given on the command line replace those in FILE.
     """
-    from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, print_plan, stdout_to_stderr
+    from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, stdout_to_stderr
+    from oprag.cli.tables import plan_as_json
     from oprag.compare.data.data_set import files_of
     from oprag.compare.export import CSV
     from oprag.compare.grid import check_axis
@@ -138,14 +139,16 @@ def compare(
         if against is not None and not Path(against).is_file():
             raise InputFileError(f"file not found: {against}", against)
     if plan:
-        print_plan(plan_of(experiment, path, retry_failed=retry_failed), as_json=as_json)
+        planned = plan_of(experiment, path, retry_failed=retry_failed)
+        echo_json(plan_as_json(planned)) if as_json else typer.echo(planned.describe())
         return
     done = plan_and_run(experiment, path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
+    _, _, results = done
     if csv is not None:
-        done.results.to_csv(csv)
+        results.to_csv(csv)
         print_status(f"CSV: {csv}")
     finish(done, metric, profile=profile, axis=compare_axis, everything=everything, as_json=as_json, measured=measure)
-    if not all([*_reached(done.results, minima), *_not_worse(done.results, against, metric)]):
+    if not all([*_reached(results, minima), *_not_worse(results, against, metric)]):
         raise typer.Exit(EXIT_INCOMPLETE)
 
 

@@ -41,25 +41,17 @@ EXIT_INTERRUPTED = 130  # 128 plus the signal number, as in shells
 _LINE_INTERVAL = 10.0  # seconds between two lines where output is not a terminal
 _SPEED_WINDOW = 120.0  # seconds over which the speed is averaged
 
-_INVALID_INPUT_ERRORS = (
-    errors.BudgetError,
-    errors.DataError,
-    errors.ExperimentError,
-    errors.InputFileError,
-    errors.MissingExtraError,
-    errors.MissingPositionError,
-    errors.MissingSourceError,
-    errors.OptionError,
-    errors.PromptError,
-    errors.QueryError,
-    errors.SourceTooLongError,
-    errors.UncertainOrderError,
+# The other errors mean that a command rejected its input.
+_FAILED_WHILE_RUNNING = (
+    *(errors.CacheError, errors.ChunkError, errors.EmbeddingError, errors.ModelError, errors.ResultsFileError),
+    *(errors.SourceReadError, errors.TokenizerError),
 )
 
 
 def exit_code(error: OpragError) -> int:
     """Return the exit code for an error: 2 if the command rejected its input, 1 if it failed while running."""
-    return EXIT_INVALID_INPUT if isinstance(error, _INVALID_INPUT_ERRORS) else EXIT_INCOMPLETE
+    failed = type(error) is OpragError or isinstance(error, _FAILED_WHILE_RUNNING)
+    return EXIT_INCOMPLETE if failed else EXIT_INVALID_INPUT
 
 
 @contextmanager

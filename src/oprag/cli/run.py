@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 
 from oprag._internal.masking import describe
-from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, echo_json, print_status
-from oprag.cli.tables import plan_as_json, print_json, print_tables
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, print_status
+from oprag.cli.tables import print_json, print_tables
 from oprag.compare.analysis.settings import money_text
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
@@ -30,18 +30,13 @@ __all__ = [
     "finish",
     "plan_and_run",
     "plan_of",
-    "print_plan",
     "progress_text",
     "stdout_to_stderr",
 ]
 
 
-class Done(NamedTuple):
-    """A run that has ended: its plan, its report, and the results so far."""
-
-    plan: Plan
-    report: RunReport
-    results: Results
+Done = tuple[Plan, RunReport, Results]
+"""A run that has ended: its plan, its report, and the results so far."""
 
 
 def stdout_to_stderr() -> redirect_stdout[Any]:
@@ -63,14 +58,6 @@ def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool
     """Return what a run would do; see `make_plan`."""
     with stdout_to_stderr(), WorkProgress("answers planned") as progress:
         return make_plan(experiment, path, on_progress=progress.update, **how)
-
-
-def print_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print a plan as text or as JSON."""
-    if as_json:
-        echo_json(plan_as_json(plan))
-    else:
-        typer.echo(plan.describe())
 
 
 def plan_and_run(
@@ -104,7 +91,7 @@ def plan_and_run(
                 "Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow"
             )
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    return Done(plan, report, Results.open(path, experiment.name))
+    return plan, report, Results.open(path, experiment.name)
 
 
 def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:

@@ -25,7 +25,7 @@ STORE_NAMES = ("index", "in_memory", "chroma", "faiss", "qdrant", "lancedb", "pi
 _ROW = "oprag_row"  # metadata key
 _BATCH = 1_000  # maximum number of chunks added in one call
 _folder = partial(TemporaryDirectory, prefix="oprag-store-", ignore_cleanup_errors=True)
-_PINECONE_SECONDS, _PINECONE_PAUSE = 120.0, 1.0
+_PINECONE_SECONDS = 120
 
 
 class Store:
@@ -145,9 +145,9 @@ def _built_in(name: str, embeddings: Any, opened: ExitStack) -> Any:
 
 def _await_pinecone(store: Any, count: int) -> None:
     """Wait until added vectors can be found, which Pinecone does with a delay."""
-    latest = time.monotonic() + _PINECONE_SECONDS
     name = store._namespace  # noqa: SLF001
-    while store.index.describe_index_stats()["namespaces"].get(name, {}).get("vector_count", 0) < count:
-        if time.monotonic() > latest:
-            raise ExperimentError(f"Pinecone has not found all chunks in {name}", name)
-        time.sleep(_PINECONE_PAUSE)
+    for _ in range(_PINECONE_SECONDS):
+        if store.index.describe_index_stats()["namespaces"].get(name, {}).get("vector_count", 0) >= count:
+            return
+        time.sleep(1)
+    raise ExperimentError(f"Pinecone has not found all chunks in {name}", name)

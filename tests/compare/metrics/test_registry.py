@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -105,14 +104,6 @@ def test_another_version_scores_again_without_a_call(tmp_path):
     calls = len(model.calls)
     assert run(experiment(model, metrics=[metric(version=2)(first)]), path).answered == 6
     assert len(model.calls) == calls
-
-
-def test_without_gold_answers_it_is_reason_enough_to_ask(tmp_path):
-    data = keepers(1, 2)
-    bare = replace(data, questions=[replace(one, answers=(), evidence=()) for one in data.questions])
-    assert run(experiment(RecordingModel(), data=bare, metrics=["token_f1", words]), tmp_path / "one.db").complete
-    with pytest.raises(ExperimentError, match="no answer could be scored"):
-        run(experiment(RecordingModel(), data=bare, metrics=["token_f1", sources]), tmp_path / "two.db")
 
 
 def named(name):

@@ -10,7 +10,6 @@ from oprag.compare.providers.model import ModelSpec
 from tests.cli import provider
 from tests.compare.helpers import rows
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
-from tests.helpers import run_python
 from tests.reader import ROOT
 
 
@@ -101,17 +100,6 @@ def test_models_of_llama_index():
     assert (
         ModelSpec(Completing(completion_to_prompt=lambda text: text), "own").open().identity.endswith("Completing(own)")
     )
-
-
-@pytest.mark.process
-def test_it_is_the_same_in_every_process():
-    code = (
-        "from oprag.compare.providers.model import ModelSpec\n"
-        "from tests.compare.providers.hosted import Hosted, Completing\n"
-        "for model in (Hosted(), Completing(), Hosted().bind(stop=['.'])): print(ModelSpec(model).open().identity)"
-    )
-    models = (Hosted(), Completing(), Hosted().bind(stop=["."]))
-    assert run_python(code, PYTHONHASHSEED="1") == "".join(f"{ModelSpec(model).open().identity}\n" for model in models)
 
 
 def test_models_by_name_are_known_by_their_settings_and_the_servers_of_their_provider(monkeypatch):
