@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from oprag._internal.tokens import count
 from oprag.compare.analysis.settings import counted, money_text
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache
+from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache, key_of, named_error
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.db.values import key_of, named_error
 from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
 from oprag.compare.grid import Cell

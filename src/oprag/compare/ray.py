@@ -14,7 +14,7 @@ from itertools import cycle
 from typing import Any
 
 from oprag._internal.masking import describe
-from oprag.compare.db.values import error_message, error_name
+from oprag.compare.db.records import error_message, error_name
 from oprag.compare.providers.identity import main_module, set_main_module
 from oprag.compare.providers.model import Model
 from oprag.compare.running.calls import ask

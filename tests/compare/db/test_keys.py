@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.db.values import key_of, prompt_key
+from oprag.compare.db.records import key_of, prompt_key
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
@@ -22,7 +22,7 @@ def test_keys_are_the_same_in_every_process():
     code = """
 from tests.compare.helpers import *
 from tests.compare.db.test_keys import opened, prompt
-from oprag.compare.db.values import *
+from oprag.compare.db.records import *
 found = opened(stores={"mine": reply_to}, grid={"k": [3, 4], "store": ["index", "mine"], "chunk_size": 32})
 print([row.key for row in found.cell_records], [row.key for row in found.question_records])
 print(prompt_key("m", prompt(("user", "Hällo \\ud800")), 1), key_of("a", {"b": 1}))

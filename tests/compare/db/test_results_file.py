@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare.db.records import CELL_COLUMNS, AnswerRecord, CellRecord, FailedCall, QuestionRecord, Reply, Spent
+from oprag.compare.db.records import (
+    CELL_COLUMNS,
+    AnswerRecord,
+    CellRecord,
+    FailedCall,
+    QuestionRecord,
+    Reply,
+    Spent,
+    error_message,
+)
 from oprag.compare.db.results_file import ResultsFile, ResultsReader
-from oprag.compare.db.values import error_message
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment

@@ -105,7 +105,7 @@ def kept(path):
     """The names of the prompts whose replies are in the file."""
     if not path.exists():
         return []
-    from oprag.compare.db.values import prompt_key
+    from oprag.compare.db.records import prompt_key
     from oprag.methods.prompts import Message, Prompt
 
     found = {key for (key,) in rows(path, "SELECT key FROM replies")}
@@ -116,7 +116,7 @@ def kept(path):
 def names_of_keys(known={}):  # noqa: B006 - made once
     """The key of each prompt of the whole run, by its name."""
     if not known:
-        from oprag.compare.db.values import prompt_key
+        from oprag.compare.db.records import prompt_key
         from oprag.compare.running.prepared import PreparedExperiment
         from tests.compare.alone import answer_alone
         from tests.compare.helpers import Words

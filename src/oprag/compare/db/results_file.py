@@ -31,8 +31,9 @@ from oprag.compare.db.records import (
     Reply,
     RunRecord,
     Spent,
+    safe_text,
+    storable,
 )
-from oprag.compare.db.values import safe_text, storable
 from oprag.embedding.cache_file import read_vectors, write_vectors
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.methods.answer import Usage

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from oprag.compare.db.values import JUDGED, key_of
+from oprag.compare.db.records import JUDGED, key_of
 from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.validation import Amount, StrictModel, Text, pydantic
 from oprag.errors import OptionError

@@ -15,9 +15,8 @@ from oprag._internal.text_table import escaped, one_line, shortened
 from oprag.compare.analysis.differences import axis_pairs
 from oprag.compare.analysis.settings import by_data, counted
 from oprag.compare.analysis.summary import ANSWERED, SettingSummary, ranked
-from oprag.compare.db.records import AnswerRecord, ContextRecord, QuestionRecord
+from oprag.compare.db.records import JUDGED, AnswerRecord, ContextRecord, QuestionRecord
 from oprag.compare.db.results_file import ResultsReader
-from oprag.compare.db.values import JUDGED
 from oprag.compare.report.page import Questions, Section, Text
 from oprag.compare.results import Results
 

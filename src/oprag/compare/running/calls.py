@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter, count
-from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache
-from oprag.compare.db.values import error_message, error_name, storable
+from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache, error_message, error_name, storable
 from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.providers.model import Model
 from oprag.errors import ModelError

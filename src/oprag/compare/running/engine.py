@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import masked_error
-from oprag.compare.db.records import WorkCache
-from oprag.compare.db.values import named_error, prompt_key
+from oprag.compare.db.records import WorkCache, named_error, prompt_key
 from oprag.compare.experiment_methods import method_function
 from oprag.compare.grid import Cell
 from oprag.compare.meter import Measurement, Meter

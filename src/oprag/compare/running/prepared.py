@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question, whole_text
-from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord
-from oprag.compare.db.values import key_of
+from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord, key_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import PIPELINE, Pipeline, kind_of
 from oprag.compare.grid import Cell, Cells, axes

@@ -11,8 +11,15 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import AnswerRecord, ContextRecord, KeptChunk, WorkCache
-from oprag.compare.db.values import error_message, error_name, named_error
+from oprag.compare.db.records import (
+    AnswerRecord,
+    ContextRecord,
+    KeptChunk,
+    WorkCache,
+    error_message,
+    error_name,
+    named_error,
+)
 from oprag.compare.experiment_methods import FoundChunk, kind_of
 from oprag.compare.grid import Cell
 from oprag.compare.metrics.functions import touching

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from oprag.compare.db.records import AnswerRecord, Spent
+from oprag.compare.db.records import AnswerRecord, Spent, named_error
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.db.values import named_error
 from oprag.compare.experiment import Experiment
 from oprag.compare.meter import usable_cores
 from oprag.compare.running.calls import Spending
