@@ -145,18 +145,17 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
 
     Secrets, and settings that do not affect results, are excluded.
     """
-    try:
-        described = _as_json(settings)
-    except TypeError as error:
-        raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
     provider = name.partition(":")[0].partition("_")[0].upper()[:_PREFIX]
     servers = {
         variable: value
         for variable, value in os.environ.items()
         if variable.startswith(provider) and variable.endswith(_ADDRESSES)
     }
-    given = {setting: part for setting, part in described.items() if part is not None}
-    return f"{_without_secrets(name)} {digest_of([given, servers])}"
+    try:
+        digest = digest_of([{setting: part for setting, part in settings.items() if part is not None}, servers])
+    except TypeError as error:
+        raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
+    return f"{_without_secrets(name)} {digest}"
 
 
 def identity_of_object(model: Any, name: str | None) -> str:
@@ -205,7 +204,8 @@ def _described(value: Any) -> Any:
     """An object as its class and its settings; raises TypeError if it does not expose them."""
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
-        return [path_of(value), schema() if schema is not None else None]
+        # As a text, since its names are not those of settings.
+        return [path_of(value), json.dumps(schema()) if schema is not None else None]
     if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
         return path_of(value)
     if not hasattr(type(value), "model_fields"):
@@ -226,10 +226,10 @@ def _addresses(model: Any) -> Iterator[str]:
 
 def _as_json(value: Any) -> Any:
     """A setting as a JSON value, without secrets and settings that do not affect results."""
-    if value is None or isinstance(value, str | bool | int | float):
+    if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, Enum | Path):
-        return str(value)
+    if isinstance(value, str | Enum | Path):
+        return _without_secrets(str(value))
     if isinstance(value, Mapping):
         named = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(_plain_name(str(name)))}
         return {name: _as_json(part) for name, part in named.items()}
@@ -244,16 +244,8 @@ def _plain_name(name: str) -> str:
 
 
 def digest_of(settings: Any) -> str:
-    """Hash of plain settings; logins and secret query parameters of URLs are excluded."""
-    return hashlib.sha256(json.dumps(_cleaned(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _cleaned(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(part) for part in value]
-    return _without_secrets(value) if isinstance(value, str) else value
+    """Hash of settings, without secrets; raises TypeError if one of them cannot be described."""
+    return hashlib.sha256(json.dumps(_as_json(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
 def _without_secrets(text: str) -> str:
