@@ -120,15 +120,3 @@ def test_a_store_is_checked_in_python(tmp_path):
     for content in (b"SQLite format 3\x00\xff", b"PK\x03\x04", b"\x80\x05."):
         (tmp_path / "store").write_bytes(content)
         assert advice in told(tmp_path / "store", code=INVALID_INPUT)
-
-
-def test_a_terminal_obeys_no_text(tmp_path):
-    documents = [{"text": text, "metadata": {"source": "\x1b[31mred\nline\u202e"}} for text in "ab"]
-    path = write(tmp_path / "docs.jsonl", documents)
-    output = told(path, code=PROBLEMS_FOUND)
-    assert "\x1b" not in output
-    assert "\u202e" not in output
-    assert "\nline" not in output
-    told_as_json = told(path, "--json", code=PROBLEMS_FOUND)
-    assert "\x1b" not in told_as_json
-    assert json.loads(told_as_json)["checks"][0]["ok"] is False

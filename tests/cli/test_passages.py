@@ -33,26 +33,6 @@ def test_escape_sequences_of_a_document_do_not_reach_the_terminal(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No such file"),
-        (b"caf\xe9", "byte 3 is 0xe9"),
-        (b"", "no text"),
-        (b" \n\t ", "no text"),
-        (b"ELF\x00\x01", "null bytes"),
-    ],
-)
-def test_an_unreadable_file_is_one_line_on_standard_error(tmp_path, content, message):
-    path = tmp_path / "file.txt"
-    if content is not None:
-        path.write_bytes(content)
-    result = run("ask", str(path), "question")
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.output
-
-
-@pytest.mark.parametrize(
     ("options", "named"),
     [
         (("--method", "refine"), "--method"),

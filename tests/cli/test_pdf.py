@@ -1,11 +1,10 @@
 """PDF files on the command line, read page by page."""
 
-import re
 import sys
 
 import pytest
 
-from tests.cli import commands, provider
+from tests.cli import commands
 from tests.cli.commands import check_refusal, run
 from tests.pdfs import pdf
 
@@ -41,14 +40,6 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
     pages = [passage["spans"][0]["page"] for passage in data["passages"]]
     assert pages == sorted(pages)
     assert set(pages) == {1, 2, 4}
-
-
-def test_citations_lead_to_a_page(book, monkeypatch):
-    provider.install(monkeypatch)
-    options = ("--search", "bm25", "--chunk-size", 12, "--k", 1, "--cite", "--model", "groq:cranes")
-    result = run("ask", book, "How many tons are lifted?", *options)
-    assert result.exit_code == 0, result.output
-    assert re.search(r"^\[1\] .*book\.pdf, page 4, characters \d+–\d+$", result.stdout, re.MULTILINE)
 
 
 def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):

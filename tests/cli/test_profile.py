@@ -68,13 +68,6 @@ def test_an_answer_is_made_with_the_method_and_the_prompts(book, saved, model):
     assert json_of(ANSWER, book, QUESTION, "--profile", path, "--method", "stuff")["method"] == "stuff"
 
 
-def test_a_context_is_shown_as_the_method_reads_it(book, saved):
-    path = saved(context={"k": 2}, method={"cite": True})
-    text = json_of(PASSAGES, book, QUESTION, "--profile", path)["text"]
-    assert text.startswith("[1]")
-    assert "[2]" in text
-
-
 @pytest.mark.parametrize("model_options", [PASSAGES, ANSWER])
 def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, model_options):
     path = tmp_path / "mine.toml"

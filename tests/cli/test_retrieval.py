@@ -98,15 +98,3 @@ def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
     result = run(book, QUESTION, "--embeddings", name)
     check_refusal(result, *words)
     assert "http" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("cohere:down", ["cohere:down", "the line is down"]),
-        ("cohere:silent", ["cohere:silent", "TimeoutError"]),
-        ("cohere:short", ["expected 1 vector from the embedder, got an array of shape"]),
-    ],
-)
-def test_embeddings_that_fail(book, name, words):
-    check_refusal(run(book, QUESTION, "--embeddings", name, "--chunk-size", 9999), *words, code=1)

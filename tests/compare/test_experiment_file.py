@@ -10,11 +10,10 @@ from oprag.compare.experiment import Experiment, Limits, Price
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.errors import DataError, ExperimentError, InputFileError, PromptError
+from oprag.errors import DataError, ExperimentError, InputFileError
 from tests.cli import provider
 from tests.compare.folders import write_data, write_experiment
 
-STUFF = 'method = "stuff"\nk = 2'
 EVERYTHING = """
 name = "all of it"
 metrics = ["token_f1", "evidence_coverage", "correct"]
@@ -262,8 +261,3 @@ def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
     message = refusal(path, DataError)
     assert message.startswith("harbour.toml: data.book: ")
     assert "line 5" in message
-
-
-def test_a_prompt_without_its_field_is_told_as_one(tmp_path):
-    path = write_experiment(tmp_path, STUFF, '[models]\nm = "local"', '[prompts]\nanswer = "Read {context}."')
-    assert refusal(path, PromptError).startswith("harbour.toml: ")

@@ -38,17 +38,6 @@ def read_csv(path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_run_gives_its_results(ran):
-    assert ran.path.name == "harbour.db"
-    assert ran.run is not None
-    assert ran.run.failed == {"ValueError": 7}
-    assert ran.experiment == "harbour"
-    assert len(ran.rows) == 5
-    again = Results.open(ran.path)
-    assert again.rows == ran.rows
-    assert again.run is None
-
-
 def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     assert ran.columns[:3] == ("method", "order", "k")
     assert set(ran.columns) >= {"data", "embedder", "model", "chunk_size"}

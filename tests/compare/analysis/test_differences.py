@@ -67,11 +67,6 @@ def test_a_control_without_a_context_is_held_against_every_context():
     assert [pair.baseline.values["k"] for pair in pairs] == [4, 8]
 
 
-def test_settings_that_differ_in_more_are_no_pair():
-    cells = [made(LOW, k=4, order="source"), made(LOW, k=8, order="rank"), made(LOW, k=4, order="rank", data="other")]
-    assert found(results_of(*cells)) == []
-
-
 def test_failures_leave_questions_without_a_counterpart():
     (pair,) = found(results_of(made(LOW), made({**HIGH, "3": None}, order="rank")))
     assert (pair.difference.n, pair.difference.unpaired) == (19, 1)
@@ -115,10 +110,6 @@ def test_of_equal_ones_it_is_the_first_however_their_questions_are_sorted():
     assert {place_of_highest(*pair) for pair in permutations(samples, 2)} == {0}
     # Of which one lacks a question: the others have the same sum.
     assert place_of_highest((0.1, 0.2, 0.3, None), (0.3, 0.2, 0.1, 0.0)) == 0
-
-
-def test_it_has_the_highest_mean():
-    assert place_of_highest((0.1, 0.2, 0.3), (0.2, 0.2, 0.3), (0.0, 0.2, 0.3)) == 1
 
 
 def test_where_questions_lack_it_is_ahead_in_those_that_both_have():
@@ -244,27 +235,6 @@ def test_other_axes_are_compared_with_their_first_value():
     assert means(matrix, "k") == [(8, -0.4, 1)]
 
 
-def test_effects_are_corrected_for_one_another():
-    draw = np.random.default_rng(3)
-    cells = [
-        made(scored(*draw.normal(0.5, 0.1, 12).tolist()), order=order, k=k)
-        for k in (1, 2)
-        for order in ("source", "rank", "random")
-    ]
-    matrix = results_of(*cells)
-    effects = effects_of(matrix, "token_f1")
-    assert [(one.value, len(one.pairs)) for one in effects] == [("rank", 2), ("random", 2)]
-    values = matrix.setting_values("token_f1")
-    pooled = ((values[1] - values[0]) + (values[4] - values[3])) / 2
-    wanted = paired_difference(pooled, np.zeros(12), matrix.clusters)
-    found = effects[0].difference
-    assert (found.mean, found.low, found.high) == pytest.approx((wanted.mean, wanted.low, wanted.high))
-    assert found.comparisons == 2
-    assert found.adjusted_p is not None
-    assert wanted.p_value is not None
-    assert found.adjusted_p >= wanted.p_value
-
-
 def test_a_difference_that_is_the_same_in_every_question_is_tied_or_shown():
     tied = results_of(made(even(0.5), order="source"), made(even(0.5), order="rank"))
     (effect,) = effects_of(tied, "token_f1")
@@ -295,12 +265,6 @@ def test_each_slice_has_the_difference_of_its_questions():
     assert [one.difference.n for one in (spread, close)] == [2, 2]
     assert [one.difference.mean for one in (spread, close)] == pytest.approx([0.2, -0.05])
     assert spread.difference.comparisons == 2
-
-
-def test_questions_without_the_field_are_in_no_slice():
-    matrix = matrix_of([0.1, 0.2, 0.9], [{"type": "a"}, {"type": "b"}, {}])
-    (one,), (other,) = slices_of(matrix, "type", "token_f1").values()
-    assert (one.difference.mean, other.difference.mean) == pytest.approx((0.1, 0.2))
 
 
 def test_what_cannot_be_sliced_gives_nothing():

@@ -1,16 +1,10 @@
 """The family of comparisons: one p-value for a pair wherever it is shown, and nothing counted that cannot differ."""
 
-import re
 from typing import Any
 
 import numpy as np
 
-from oprag.compare import write_report
-from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import frame, made
-from tests.compare.helpers import RecordingModel, experiment, keepers
-from tests.compare.report.grids import reader
-from tests.compare.report.parsed import page_of
 
 KS = (4, 16, 64)
 ORDERS = ("source", "rank", "reverse_rank")
@@ -85,20 +79,3 @@ def test_settings_that_are_all_the_same_leave_nothing_to_compare():
     assert best.describe() == (
         "source has the highest token_f1, 0.300 [0.100, 0.500], tied on every question with rank and reverse_rank"
     )
-
-
-def test_the_report_states_its_family_and_does_not_contradict_itself(tmp_path):
-    wanted = experiment(
-        RecordingModel(reader),
-        grid={"chunk_size": 16, "order": ["source", "rank"], "k": [1, 4, 16]},
-        data=keepers(documents=2, questions=6),
-    )
-    assert run(wanted, tmp_path / "r.db").complete
-    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html", metric="evidence_coverage"))
-    text = page.root.text
-    found = re.search(r"corrected for (\d+) comparisons \(step-down maxT", text)
-    assert found is not None
-    # Three lengths, in whatever order: at most three pairs differ.
-    assert int(found[1]) <= 3
-    assert "Order cannot change evidence_coverage." in page.section("overview").text
-    assert set(re.findall(r"corrected for (\d+) comparisons", text)) == {found[1]}

@@ -1,6 +1,5 @@
 """Metrics against the official functions of their authors."""
 
-import random
 import re
 import string
 import unicodedata
@@ -241,14 +240,6 @@ def test_it_is_the_best_of_the_package(prediction, answers):
     assert rouge_l(prediction, answers) == scores["rougeL"].fmeasure
 
 
-def test_long_texts_score_what_the_package_scores():
-    rng = random.Random(1)
-    for sizes in ((300, 400), (500, 90), (7, 600)):
-        prediction, answer = (" ".join(rng.choices("abcdefgh", k=size)) for size in sizes)
-        expected = package.RougeScorer(["rougeL"]).score(answer, prediction)["rougeL"].fmeasure
-        assert rouge_l(prediction, [answer]) == expected
-
-
 def test_without_the_package_the_error_names_the_extra():
     code = """
 import sys
@@ -326,8 +317,3 @@ def test_they_are_those_of_trec_eval(ranked, relevant, k):
     assert ndcg(ranked, relevant) == pytest.approx(found["ndcg"], abs=1e-9)
     assert ndcg(ranked[:k], relevant, k) == pytest.approx(found[f"ndcg_cut_{k}"], abs=1e-9)
     assert ndcg(ranked, relevant, k) == ndcg(ranked[:k], relevant, k)
-
-
-def test_where_nothing_is_relevant_retrieval_has_no_score():
-    assert [metric([1, 2], set()) for metric in (recall, mrr, ndcg)] == [None, None, None]
-    assert [metric([], {1}) for metric in (recall, mrr, ndcg)] == [0, 0, 0]

@@ -29,17 +29,3 @@ def test_settings_are_not_shown(kind):
     with pytest.raises(ExperimentError) as caught:
         kind("openai:a", 3, api_key="hunter22")
     assert "hunter22" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"temperature": 0}, 'models.m: it must contain the key use, such as use = "local"'),
-        ({"use": "local", "name": " "}, "models.m.name must not be empty, got ' '"),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_place(kind, given, message):
-    with pytest.raises(ExperimentError) as caught:
-        validated(kind, with_name(given, "m"), place="models.m")
-    assert str(caught.value).startswith(message)

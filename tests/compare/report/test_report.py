@@ -17,7 +17,6 @@ from oprag.compare import write_report
 from oprag.compare.analysis.differences import effects_of
 from oprag.compare.analysis.settings import difference_text
 from oprag.compare.analysis.summary import ranked
-from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.providers.model import ModelSpec
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
@@ -44,19 +43,6 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(results):
     return page_of(write_report(results, results.with_suffix(".html")))
-
-
-def test_an_experiment_without_answers_says_so(tmp_path):
-    from oprag.compare.running.prepared import PreparedExperiment
-
-    resolved = PreparedExperiment(experiment(grid={"method": "context_only", "k": 2}))
-    ResultsFile(tmp_path / "r.db").begin(
-        "small", resolved.described(), resolved.cell_records, resolved.question_records, {}
-    )
-    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
-    assert page.sections == ["overview", "run"]
-    assert "Of 6 answers: 6 not tried." in page.section("overview").text
-    assert "main metric: none" in page.section("overview").text
 
 
 def test_the_tables_have_the_means_and_intervals_of_the_settings_highest_first(results, page):

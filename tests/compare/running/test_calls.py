@@ -1,19 +1,13 @@
 """What models give is checked before it is kept or paid for, and calls run in threads that nobody waits for."""
 
-import threading
-
 import pytest
 
-from oprag._internal.tokens import approximate_tokens
 from oprag.compare.db.records import Spent
-from oprag.compare.plan import MemoryCache
-from oprag.compare.providers.model import Model, ModelSpec
-from oprag.compare.running.calls import ModelCaller, PendingCall, Spending, ask
+from oprag.compare.providers.model import ModelSpec
+from oprag.compare.running.calls import PendingCall, ask
 from oprag.errors import ModelError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Message, Prompt
-from tests.compare.helpers import RecordingModel, experiment
-from tests.meeting import PATIENCE
 
 PROMPT = Prompt((Message("user", "Who bakes the bread?"),), "answer")
 
@@ -41,50 +35,6 @@ def test_a_time_that_is_none_is_as_if_none_were_told(seconds):
     assert completion.seconds > 0
 
 
-def caller(reply):
-    model = Model("m", lambda prompt: Completion(str(reply(prompt.text))))
-    small = experiment(RecordingModel())
-    spending = Spending(small, small.limits, Spent())
-    return ModelCaller({"m": model}, approximate_tokens, MemoryCache(), spending)
-
-
 def begin(calls, *texts):
     for text in texts:
         calls.begin(PendingCall(text, "m", Prompt((Message("user", text),), "answer"), Spent(1)))
-
-
-def taken(calls, number):
-    found: list[str] = []
-    while len(found) < number:
-        found += [made.completion.text for made in calls.take()]
-    return found
-
-
-def test_replies_come_in_the_sequence_in_which_they_end():
-    may_end = {text: threading.Event() for text in "012"}
-
-    def waits(text):
-        assert may_end[text].wait(PATIENCE)
-        return text
-
-    calls = caller(waits)
-    begin(calls, *"012")
-    assert calls.running == 3
-    for text in "102":
-        may_end[text].set()
-        assert taken(calls, 1) == [text]
-    assert calls.running == 0
-
-
-def test_errors_are_raised_where_replies_are_taken():
-    def fails(text):
-        if text == "fails":
-            raise KeyboardInterrupt("from a thread")
-        return text
-
-    calls = caller(fails)
-    begin(calls, "fails")
-    with pytest.raises(KeyboardInterrupt, match="from a thread"):
-        calls.take()
-    begin(calls, "7")
-    assert taken(calls, 1) == ["7"]
