@@ -194,7 +194,6 @@ def test_cells_that_do_the_same_are_one():
     # source: two source_orders; random: two seeds; rank: one.
     assert len(found.cells) == 5
     assert found.combinations == 24
-    assert found.repeated == 19
 
 
 @pytest.mark.parametrize("method", [*METHODS, *CONTROLS])
@@ -252,7 +251,7 @@ def test_numbers_of_numpy_are_those_of_python():
 def test_several_grids_are_one_experiment():
     found = cells([{"k": [4, 5], "data": "one"}, {"k": [5, 6], "data": "one"}, {"method": "closed_book"}])
     assert [cell.context_options.k for cell in found.cells] == [4, 5, 6, None, None]
-    assert (found.combinations, found.repeated) == (6, 1)
+    assert found.combinations == 6
 
 
 def test_a_grid_of_millions_is_refused_at_once():

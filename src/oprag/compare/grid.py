@@ -199,11 +199,10 @@ Grid = Mapping[str, Sequence[Any]]
 
 
 class Cells(NamedTuple):
-    """The distinct cells of an experiment, and counts of combinations."""
+    """The distinct cells of an experiment, and the number of combinations of values in all grids."""
 
     cells: tuple[Cell, ...]
-    combinations: int  # number of combinations of values in all grids
-    repeated: int  # number of combinations that are equivalent to another one
+    combinations: int
 
 
 def as_grids(given: Any) -> tuple[Grid, ...]:
@@ -249,12 +248,11 @@ def cells_of(experiment: Experiment) -> Cells:
         except OptionError as error:
             raise ExperimentError(str(error), error.value) from error
         cells.setdefault(tuple(cell.values().values()), cell)
-    repeated = number - len(cells)
     for data, name in product(experiment.data, experiment.methods):
         own = {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}
         cells[data, name] = Cell.of({one: axis.default for one, axis in axes().items()} | own, *common)
         number += 1
-    return Cells(tuple(cells.values()), number, repeated)
+    return Cells(tuple(cells.values()), number)
 
 
 def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:

@@ -180,11 +180,11 @@ def make_plan(
         prepared = PreparedExperiment.of(experiment, planned=True)
         experiment = prepared.experiment
         sizes = {name: len(data_set.questions) for name, data_set in experiment.data.items()}
-        cells, combinations, repeated = prepared.cells
+        cells, combinations = prepared.cells
         plan = Plan(
             cells=len(cells),
             combinations=combinations,
-            repeated=repeated,
+            repeated=combinations - len(cells),
             questions=sum(sizes[name] for name in {cell.data for cell in cells}),
             answers=sum(sizes[cell.data] for cell in cells),
             limits=experiment.limits,
