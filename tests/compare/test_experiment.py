@@ -1,7 +1,19 @@
+"""Experiments in Python and in TOML files: they mean the same, and say what is wrong where."""
+
+import re
+
 import pytest
 
+from oprag.cli.compare import read_experiment
+from oprag.compare import read_data
+from oprag.compare.experiment import Experiment, Limits, Price
+from oprag.compare.metrics.judge import Judge
+from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
-from oprag.errors import ExperimentError
+from oprag.errors import DataError, ExperimentError, InputFileError
+from tests.cli import provider
+from tests.compare.folders import write_data, write_experiment
 from tests.compare.helpers import RecordingModel, experiment, keepers
 from tests.compare.made_up_stores import plain
 
@@ -43,3 +55,252 @@ def test_the_answers_to_a_sample_are_used_again(tmp_path):
     report = run(whole, tmp_path / "r.db")
     assert (report.total, report.complete) == (9 * 2, True)
     assert 0 < asked_before < len(model.calls) == len({*model.calls})
+
+
+EVERYTHING = """
+name = "all of it"
+metrics = ["token_f1", "evidence_coverage", "correct"]
+count_tokens = "words"
+max_concurrency = 3
+give_up_after = 7
+
+[score_embedder]
+use = "local"
+
+[data.book]
+path = "data/questions.jsonl"
+format = "oprag"
+sample = 3
+seed = 5
+
+[data.other]
+path = "data"
+
+[models.quick]
+use = "groq:cranes"
+temperature = 0.5
+max_tokens = 9
+
+[models]
+plain = "groq:laid-out"
+
+[embedders.first]
+use = "local"
+question_prefix = "Find: "
+document_prefix = "Text: "
+
+[embedders]
+second = "local"
+
+[prompts]
+answer = "Read {context} and answer {question}."
+
+[judges.correct]
+model = "plain"
+grades = {good = 1, bad = 0}
+
+[prices.quick]
+input = 0.15
+output = 0.60
+cached = 0.075
+
+[prices.plain]
+input = 0
+output = 0
+
+[limits]
+calls = 10_000
+tokens = 5_000_000
+money = 10.0
+
+[[grid]]
+method = ["stuff", "closed_book"]
+order = ["source", "rank", "random"]
+seed = [1, 2]
+k = [2, 4]
+similarity_threshold = ["none", 0.3]
+data = "book"
+embedder = ["first", "second"]
+model = "quick"
+
+[[grid]]
+method = "context_only"
+k = 2
+stitch = false
+"""
+
+
+def written(tmp_path, text):
+    write_data(tmp_path / "data")
+    path = tmp_path / "orders.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refusal(path, kind=ExperimentError):
+    with pytest.raises(kind) as caught:
+        Experiment.from_file(path)
+    return str(caught.value)
+
+
+def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, monkeypatch):
+    provider.install(monkeypatch)
+    path = written(tmp_path, EVERYTHING)
+    questions = tmp_path / "data" / "questions.jsonl"
+    in_python = Experiment(
+        name="all of it",
+        metrics=("token_f1", "evidence_coverage", "correct"),
+        judges={"correct": Judge(model="plain", grades={"good": 1, "bad": 0})},
+        count_tokens="words",
+        max_concurrency=3,
+        give_up_after=7,
+        score_embedder={"use": "local"},
+        data={
+            "book": read_data(questions, name="book").sample(3, seed=5),
+            "other": read_data(tmp_path / "data", name="other"),
+        },
+        models={"quick": {"use": "groq:cranes", "temperature": 0.5, "max_tokens": 9}, "plain": "groq:laid-out"},
+        embedders={
+            "first": EmbedderSpec("local", "first", question_prefix="Find: ", document_prefix="Text: "),
+            "second": "local",
+        },
+        prompts={"answer": "Read {context} and answer {question}."},
+        prices={"quick": Price(input=0.15, output=0.6, cached=0.075), "plain": {"input": 0, "output": 0}},
+        limits=Limits(calls=10_000, tokens=5_000_000, money=10.0),
+        grid=[
+            {
+                "method": ["stuff", "closed_book"],
+                "order": ["source", "rank", "random"],
+                "seed": [1, 2],
+                "k": [2, 4],
+                "similarity_threshold": [None, 0.3],
+                "data": ["book"],
+                "embedder": ["first", "second"],
+                "model": ["quick"],
+            },
+            {"method": "context_only", "k": 2, "stitch": False},
+        ],
+    )
+    from_file = Experiment.from_file(path)
+    first, second = PreparedExperiment(from_file), PreparedExperiment(in_python)
+    assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
+    assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
+    assert [row.key for row in first.question_records] == [row.key for row in second.question_records]
+    assert len(first.cell_records) == 2 * 2 * 2 * 4 + 1 + 2
+    for name in ("metrics", "judges", "count_tokens", "max_concurrency", "give_up_after", "prices", "limits", "models"):
+        assert getattr(from_file, name) == getattr(in_python, name), name
+
+
+def test_the_file_above_has_every_key_but_stores_and_methods_which_are_code():
+    import tomllib
+
+    assert set(tomllib.loads(EVERYTHING)) == set(Experiment.model_fields) - {"stores", "methods"}
+
+
+def test_changes_stand_in_place_of_the_file_key_by_key(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2', "[limits]\ncalls = 5\ntokens = 6")
+    changed, _ = read_experiment(str(path), {"limits": {"calls": 9}, "max_concurrency": 2})
+    assert changed.limits == Limits(calls=9, tokens=6)
+    assert changed.max_concurrency == 2
+    assert Experiment.from_file(path).limits == Limits(calls=5, tokens=6)
+
+
+BAD = {
+    "metrics": ('metrics = ["token_f2"]', "unknown metric 'token_f2'"),
+    "metrics-text": ('metrics = "token_f1"', "metrics must be a list, got 'token_f1'"),
+    "concurrency": ("max_concurrency = 0", "max_concurrency must be an integer >= 1, got 0"),
+    "name": ("count_tokens = 3", "count_tokens must be one of approximate"),
+    "unknown": ("max_concurency = 3", "unknown key 'max_concurency'; did you mean 'max_concurrency'?"),
+    "score": (
+        "score_embedder = 3",
+        'score_embedder must contain the key use with a name, such as use = "local", got 3',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_wrong_values_of_the_first_level_are_told_with_the_file(tmp_path, case):
+    line, words = BAD[case]
+    path = written(tmp_path, f'name = "x"\n{line}\n[data.book]\npath = "data"\n[grid]\nmethod = "context_only"\nk = 2')
+    message = refusal(path)
+    assert message.startswith("orders.toml: ")
+    assert words in message
+
+
+TABLES = {
+    "[models.small]\ntemperature = 0": 'models.small must contain the key use with a name, such as use = "local"',
+    '[models.small]\nuse = "openai:y"\napi_key = "sk-1"': "models.small.api_key is not one of the settings",
+    '[models.small]\nuse = "openai:y"\nreasoning = { api_key = "sk-1" }': "models.small.reasoning is not",
+    '[embedders.e]\nuse = "local"\nquestion_prefix = 3': "embedders.e.question_prefix must be a string",
+    "[embedders]": "embedders must contain at least 1",
+    '[stores]\nmine = "a:b"': "stores.mine must be callable, got 'a:b'",
+    '[prompts]\nanswerr = "x"': "unknown prompt 'answerr'",
+    "[prices.small]\ninput = 1\noutput = 1": "unknown model or embedder in prices 'small'",
+    "[prices.small]\ninput = 1": "prices.small.output is missing",
+    "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
+    "[limits]\ncalls = -3": "limits.calls must be an integer >= 0, got -3",
+    '[data.b]\nformat = "oprag"': "data.b.path is missing",
+    '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
+    '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
+    '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_wrong_in_a_table_is_told_with_its_key(tmp_path, table):
+    path = written(tmp_path, f'name = "x"\n{table}\n[data.book]\npath = "data"\n[grid]\nmethod = "context_only"\nk = 2')
+    message = refusal(path)
+    assert message.startswith("orders.toml: ")
+    assert TABLES[table] in message
+    assert "sk-1" not in message
+
+
+GRIDS = {
+    "ordr = 'source'": "grid: unknown axis 'ordr'; did you mean 'order'?",
+    "method = 'context_only'\nk = [2, 0]": "grid: k must be an integer >= 1",
+    "token_budget = 'None'": "grid: token_budget must be an integer >= 1 or None, got 'None'",
+    "method = 'stuf'": "grid: unknown method 'stuf'; expected one of stuff, map_reduce, refine, map_rerank, step_down, "
+    "reciprocal, long_context, self_route, closed_book, context_only",
+    "k = []": "grid: the axis 'k' has no values",
+    "method = 'stuff'\nk = 2": "grid: method=stuff requires a model",
+    "header = { a = 1 }": "grid: a value of an axis must be a string",
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_what_is_wrong_in_the_grid_is_told_before_anything_is_run(tmp_path, grid):
+    path = written(tmp_path, f'name = "x"\n[data.book]\npath = "data"\n[grid]\n{grid}')
+    message = refusal(path).removeprefix("orders.toml: ")
+    assert message.removeprefix("grid: ").startswith(GRIDS[grid].removeprefix("grid: "))
+
+
+@pytest.mark.parametrize("missing", ["name", "data", "grid"])
+def test_what_every_experiment_needs_is_asked_for(tmp_path, missing):
+    parts = {"name": 'name = "x"', "data": '[data.b]\npath = "data"', "grid": '[grid]\nmethod = "context_only"\nk = 1'}
+    path = written(tmp_path, "\n".join(text for name, text in parts.items() if name != missing))
+    assert refusal(path).startswith(f"orders.toml: {missing} is missing; ")
+
+
+def test_a_syntax_error_is_told_with_line_and_column(tmp_path):
+    path = written(tmp_path, 'name = "x"\nk = = 3\n')
+    assert re.fullmatch(r"orders\.toml: invalid TOML: .*\(at line 2, column 5\)", refusal(path))
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    assert "none.toml" in refusal(tmp_path / "none.toml", InputFileError)
+    assert "is a folder" in refusal(tmp_path, InputFileError)
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    assert "not UTF-8" in refusal(path, InputFileError)
+    assert "no such file or folder" in refusal(
+        written(tmp_path, 'name = "x"\n[data.b]\npath = "gone"\n[grid]'), InputFileError
+    )
+
+
+def test_wrong_rows_of_the_data_are_told_with_both_files(tmp_path):
+    path = write_experiment(tmp_path, 'method = "context_only"\nk = 2')
+    questions = tmp_path / "data" / "questions.jsonl"
+    questions.write_text(questions.read_text(encoding="utf-8") + "{]\n", encoding="utf-8")
+    message = refusal(path, DataError)
+    assert message.startswith("harbour.toml: data.book: ")
+    assert "line 5" in message
