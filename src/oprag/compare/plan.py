@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oprag._internal.tokens import count
 from oprag.compare.analysis.settings import counted, money_text
 from oprag.compare.data.data_set import Question
-from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache, key_of, named_error
+from oprag.compare.db.records import FailedCall, Reply, Spent, Vector, WorkCache, key_of, named_error
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
@@ -247,7 +246,7 @@ class MemoryCache:
     def __init__(self, below: WorkCache | None = None) -> None:
         self._below = below
         self._replies: dict[str, Reply] = {}
-        self._vectors: dict[tuple[str, bytes], NDArray[np.float32]] = {}
+        self._vectors: dict[tuple[str, bytes], Vector] = {}
 
     def reply(self, key: str) -> Reply | None:
         """The reply with this key; None if it is missing."""
@@ -260,14 +259,14 @@ class MemoryCache:
     def put_failure(self, call: FailedCall) -> None:
         """Store nothing: a failed call is only counted in a results file."""
 
-    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[Vector | None]:
         """The vector of each text hash; None for a missing one."""
         missing = [key for key in hashes if (embedder, key) not in self._vectors]
         below = self._below.vectors(embedder, missing) if self._below is not None else [None] * len(missing)
         found = dict(zip(missing, below, strict=True))
         return [self._vectors.get((embedder, key), found.get(key)) for key in hashes]
 
-    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: Vector) -> None:
         """Store vectors, of shape (number of hashes, dimension)."""
         self._vectors |= {(embedder, key): vector for key, vector in zip(hashes, vectors, strict=True)}
 

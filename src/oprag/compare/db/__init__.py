@@ -1,7 +1,3 @@
-"""The results file: its tables, keys, and all SQL of the harness.
-
-`ResultsFile` is the only writer, and reads the work that is not repeated; `ResultsReader` reads whole experiments.
-Messages that may contain a secret are masked when created, written and read.
-"""
+"""The results file: its tables and keys, and all SQL of the harness; messages are masked when written and when read."""
 
 __all__: list[str] = []

@@ -37,6 +37,7 @@ __all__ = [
     "Reply",
     "RunRecord",
     "Spent",
+    "Vector",
     "WorkCache",
     "error_message",
     "error_name",
@@ -46,8 +47,6 @@ __all__ = [
     "safe_text",
     "storable",
 ]
-
-# Keys and texts
 
 JUDGED = "metric:"
 """Prefix of the step of a judge's call; the name of the judge follows."""
@@ -104,8 +103,6 @@ def named_error(error: BaseException | None, max_length: int | None = None) -> s
     """Class and message of an error."""
     return f"{error_name(error)}: {error_message(error, max_length)}"
 
-
-# Rows
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]

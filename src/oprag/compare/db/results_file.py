@@ -13,8 +13,6 @@ from functools import cache, cached_property, reduce
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from oprag._internal.files.database import Database
@@ -31,6 +29,7 @@ from oprag.compare.db.records import (
     Reply,
     RunRecord,
     Spent,
+    Vector,
     safe_text,
     storable,
 )
@@ -108,14 +107,14 @@ class ResultsFile:
         with self._writing() as connection:
             _insert(connection, "failed_calls", [row])
 
-    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+    def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[Vector | None]:
         """The unit vector of each text hash by an embedder; None for a missing one."""
         if not hashes or not self.path.exists():
             return [None] * len(hashes)
         with self._database.reading() as connection:
             return read_vectors(connection, embedder, hashes)
 
-    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+    def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: Vector) -> None:
         """Write unit vectors, of shape (number of hashes, dimension)."""
         with self._writing() as connection:
             known = write_vectors(connection, embedder, hashes, vectors)
