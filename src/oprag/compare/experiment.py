@@ -25,7 +25,7 @@ from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.index.tokenizers import BUILT_IN, TIKTOKEN
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, Counter, counter_named
 from oprag.methods.answer import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
@@ -196,14 +196,19 @@ class Experiment(StrictModel):
         return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
 
     @cached_property
+    def counter(self) -> Counter:
+        """The token counter with its identity; raises an ExperimentError if `count_tokens` is invalid."""
+        given = self.count_tokens
+        with _at("count_tokens"):
+            return counter_named(given) if isinstance(given, str) else counter_of(given)
+
+    @cached_property
     def token_counter(self) -> TokenCounter:
         """The token counter of contexts and prompts; raises an ExperimentError if `count_tokens` is invalid."""
         if any(data_set.missing for data_set in self.data.values()):
             return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
-        with _at("count_tokens"):
-            counter = counter_of(self.count_tokens)
         # Return this exact function, since a context checks for it to mark its token count as approximate.
-        return approximate_tokens if counter.identity == "approximate" else counter
+        return approximate_tokens if self.counter.identity == "approximate" else self.counter
 
     @cached_property
     def grid_cells(self) -> Cells:
