@@ -24,7 +24,7 @@ from pydantic import Field
 
 from benchmarks.data_sets import DataSet
 from benchmarks.langchain_embeddings import LocalEmbeddings
-from oprag.agents.working_context import Layout
+from oprag.agents.layouts import Layout
 from oprag.langchain import OrderPreservingMiddleware, create_search_tool
 
 __all__ = [

@@ -51,7 +51,7 @@ __all__ = [
 
 # Imported on first access: an application that only retrieves needs neither these modules nor NumPy.
 _LOADED_LATER = {
-    "Cited": "oprag.agents.working_context",
+    "Cited": "oprag.agents.cited",
     "Delta": "oprag.agents.working_context",
     "DocumentIndex": "oprag.index.document_index",
     "DualEncoder": "oprag.embedding.embedder",
@@ -73,7 +73,8 @@ _LOADED_LATER = {
 }
 
 if TYPE_CHECKING:
-    from oprag.agents.working_context import Cited, Delta, WorkingContext
+    from oprag.agents.cited import Cited
+    from oprag.agents.working_context import Delta, WorkingContext
     from oprag.embedding.embedder import DualEncoder, Embedder
     from oprag.embedding.static import LocalEmbedder
     from oprag.embedding.vector_cache import VectorCache

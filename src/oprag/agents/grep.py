@@ -35,16 +35,7 @@ class Pattern:
     A regular expression has the syntax of Python's `re`, and "^" and "$" match at line breaks. Python cannot interrupt
     `re`, so the package regex searches, which has a time limit. It takes the syntax of `re` alone, because recursion
     takes memory without limit.
-
-    Args:
-        pattern: The text or the regular expression.
-        regex: Whether it is a regular expression.
-        ignore_case: Whether upper and lower case are equal.
-        seconds: The time limit, for all texts together.
-
-    Raises:
-        OptionError: The pattern is empty, too long or invalid.
-        MissingExtraError: The package regex is not installed.
+    The time limit, in seconds, is for all texts together.
     """
 
     def __init__(
@@ -60,15 +51,7 @@ class Pattern:
         self._left = seconds
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each match in a text.
-
-        Args:
-            text: The text.
-
-        Raises:
-            OptionError: The pattern matches the empty string.
-            TimeoutError: Time is up.
-        """
+        """Yield the start and end of each match in a text; raise TimeoutError when time is up."""
         until = time.monotonic() + self._left
         at = 0
         while at < len(text):

@@ -1,8 +1,9 @@
 """The chunks that an agent gathered, their numbers, and the searches that found them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 from oprag.agents.identity import identities, may_be_same
@@ -38,10 +39,10 @@ class Search:
     new: list[Chunk]
     spans: list[Span | None]
     places: list[tuple[int, Place]]
-    shown: list[int]
-    within: list[tuple[int, int]]
-    tokens: int
-    checksum: int
+    shown: list[int] = field(default_factory=list)
+    within: list[tuple[int, int]] = field(default_factory=list)
+    tokens: int = 0
+    checksum: int = 0
     note: str = ""
     blocks: bool = False
 
@@ -55,52 +56,70 @@ class Memory:
         chunks: The chunks; their numbers start at 1.
         spans: The place of each, by which texts are joined.
         ranks: The best rank of each.
+        numbers: The numbers of the chunks with each identity.
         searches: The searches by name.
         forgotten: The names of searches whose text the model no longer sees.
-        visible: The text that the model sees.
         log: The searches and, as lists of names, what was forgotten, in sequence.
         saved: The saved form of the log, as far as it was saved.
         sources: Cache of what was derived from the chunks of each source; all copies share it.
-        numbers: The numbers of the chunks with each identity.
+        shown: Cache of the text that the model sees.
     """
 
     stitch: bool = True
     chunks: list[Chunk] = field(default_factory=list)
     spans: list[Span | None] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
+    numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)
     searches: dict[str, Search] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()
-    visible: VisibleText = field(default_factory=VisibleText)
     log: list[Search | list[str]] = field(default_factory=list)
     saved: list[Any] = field(default_factory=list)
     sources: dict[Any, Any] = field(default_factory=dict)
-    numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)
+    shown: VisibleText | None = None
 
     def copy(self) -> "Memory":
         """A copy that can be changed independently."""
-        copied = ("chunks", "spans", "ranks", "searches", "visible", "log", "saved", "numbers")
-        return replace(self, **{name: getattr(self, name).copy() for name in copied})
+        copied = ("chunks", "spans", "ranks", "numbers", "searches", "log", "saved")
+        shown = None if self.shown is None else self.shown.copy()
+        return replace(self, shown=shown, **{name: getattr(self, name).copy() for name in copied})
 
-    def gather(self, chunk: Chunk, span: Span | None, used: Collection[int]) -> int:
-        """Return the number of a chunk, which is added unless it is known.
+    def gather(
+        self, name: str, given: Iterable[tuple[Chunk, Span | None]], found: Mapping[int, int] = MappingProxyType({})
+    ) -> tuple[list[int], Search]:
+        """Gather the chunks of a search, given with the places of their texts; return their numbers, and the search.
 
-        It is known by its id and text, or its place and text. Without a place, chunks with the same text are the same,
-        unless one search found them both: `used` are the numbers that it found so far.
+        A chunk is known by its id and text, or its place and text. Without a place, chunks with the same text are the
+        same, unless one search found them both: `found` are the numbers that it found already, with their ranks.
         """
-        names = identities(chunk)
+        ranks = dict(found)
+        known = len(self.chunks)
+        numbers: list[int] = []
+        places: list[tuple[int, Place]] = []
+        for chunk, span in given:
+            names = identities(chunk)
+            number = self._known(chunk, names, ranks) or self.append(chunk, span, names)
+            if chunk.place is not None and self.chunks[number - 1].place is None:
+                self.place(number, chunk.place)
+                places.append((number, chunk.place))
+            numbers.append(number)
+            ranks[number] = min(chunk.rank, ranks.get(number, chunk.rank))
+        return numbers, Search(name, list(ranks.items()), self.chunks[known:], self.spans[known:], places)
+
+    def _known(self, chunk: Chunk, names: Iterable[tuple[Any, bool]], used: Mapping[int, int]) -> int:
+        """The number of a chunk; 0 if it is new."""
         for name, certain in names:
             for number in self.numbers.get(name, ()):
                 known = self.chunks[number - 1]
                 if certain or (number not in used and None in (chunk.id, known.id) and may_be_same(chunk, known)):
                     return number
-        return self.append(chunk, span, names)
+        return 0
 
-    def append(self, chunk: Chunk, span: Span | None, names: Sequence[tuple[Any, bool]] | None = None) -> int:
+    def append(self, chunk: Chunk, span: Span | None, names: Iterable[tuple[Any, bool]]) -> int:
         """Add a new chunk with its identities, and return its number."""
         self.chunks.append(chunk)
         self.spans.append(span)
         self.ranks.append(chunk.rank)
-        for name, _ in identities(chunk) if names is None else names:
+        for name, _ in names:
             self.numbers[name] = (*self.numbers.get(name, ()), len(self.chunks))
         return len(self.chunks)
 
@@ -114,59 +133,54 @@ class Memory:
         self.log.append(search)
         for number, rank in search.found:
             self.ranks[number - 1] = min(rank, self.ranks[number - 1])
+        if self.shown is not None:
+            self.shown.show(search.shown, search.within, self.chunks, self.spans)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget the text of searches."""
         self.log.append(list(names))
         self.forgotten = self.forgotten.union(names)
-        self.visible = VisibleText()
-        for name, search in self.searches.items():
-            if name not in self.forgotten:
-                self.visible.show(self.found(search.found), search.shown, search.within)
+        self.shown = None
+
+    def visible(self) -> VisibleText:
+        """The text that the model sees."""
+        if self.shown is None:
+            self.shown = VisibleText()
+            for name, search in self.searches.items():
+                if name not in self.forgotten:
+                    self.shown.show(search.shown, search.within, self.chunks, self.spans)
+        return self.shown
 
     def join(self, other: "Memory") -> dict[int, int]:
-        """Add the searches that only the other memory has, and return the number here of each of its numbers.
+        """Gather what only the other memory has, and return the number here of each of its numbers.
 
         Both began with the same searches; what each added then may have the same numbers in both.
         """
-        pairs = zip(self.log, other.log, strict=False)
-        common = [entry for _, entry in takewhile(lambda pair: _name(pair[0]) == _name(pair[1]), pairs)]
+        pairs = takewhile(lambda pair: _name(pair[0]) == _name(pair[1]), zip(self.log, other.log, strict=False))
+        common = [entry for _, entry in pairs]
         known = sum(len(entry.new) for entry in common if isinstance(entry, Search))
         numbers = {number: number for number in range(1, known + 1)}
-        joined: list[str] = []
-        for search in other.log[len(common) :]:
-            if not isinstance(search, list):
-                self._join(search, numbers)
-                joined.append(search.name)
-        if joined:
-            self.forget(joined)
+        later = [entry for entry in other.log[len(common) :] if isinstance(entry, Search)]
+        if not later:
+            return numbers
+        ranks: dict[int, int] = {}
+        for number, rank in (pair for search in later for pair in search.found):
+            ranks[number] = min(rank, ranks.get(number, rank))
+        new = [number for number in ranks if number > known]
+        given = [(changed(other.chunks[number - 1], rank=ranks[number]), other.spans[number - 1]) for number in new]
+        name = f"joined {later[-1].name}"
+        while name in self.searches:
+            name += "'"
+        its, search = self.gather(name, given, {number: rank for number, rank in ranks.items() if number <= known})
+        numbers |= zip(new, its, strict=True)
+        for number, chunk in enumerate(other.chunks[:known], 1):
+            if chunk.place is not None and self.chunks[number - 1].place is None:
+                self.place(number, chunk.place)
+                search.places.append((number, chunk.place))
+        search.shown.extend(dict.fromkeys(numbers[number] for one in later for number in one.shown))
+        self.add(search)
+        self.forget([name])
         return numbers
-
-    def _join(self, search: Search, numbers: dict[int, int]) -> None:
-        """Add a search of another memory, and its new numbers to `numbers`."""
-        gathered = len(self.chunks)
-        used = {numbers[number] for number, _ in search.found if number in numbers}
-        first = len(numbers) + 1
-        for number, (chunk, span) in enumerate(zip(search.new, search.spans, strict=True), first):
-            numbers[number] = self.gather(chunk, span, used)
-            used.add(numbers[number])
-        places: list[tuple[int, Place]] = []
-        of_new = [(number, chunk.place) for number, chunk in enumerate(search.new, first) if chunk.place is not None]
-        for number, place in [*of_new, *search.places]:
-            if self.chunks[numbers[number] - 1].place is None:
-                self.place(numbers[number], place)
-                places.append((numbers[number], place))
-        self.add(
-            replace(
-                search,
-                found=list({numbers[number]: rank for number, rank in search.found}.items()),
-                new=self.chunks[gathered:],
-                spans=self.spans[gathered:],
-                places=places,
-                shown=list(dict.fromkeys(numbers[number] for number in search.shown)),
-                within=[(numbers[number], numbers[by]) for number, by in search.within],
-            )
-        )
 
     def found(self, found: Iterable[tuple[int, int]]) -> dict[int, Chunk]:
         """The chunks that a search found, with their ranks and the places by which their texts are joined."""
@@ -179,10 +193,6 @@ class Memory:
         """The text after the number of a chunk that was found."""
         span = span_in_source(self.spans[number - 1])
         return head_of(options, number, chunk if span is chunk.span else changed(chunk, span=span))
-
-    def shown(self, number: int, rank: int) -> Chunk:
-        """A chunk with a rank, and its span in the source."""
-        return changed(self.chunks[number - 1], rank=rank, span=span_in_source(self.spans[number - 1]))
 
 
 def _name(entry: Search | list[str]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from oprag._internal.masking import shown
 from oprag._internal.text_table import one_line, printable, safe, shortened
 from oprag._internal.tokens import count
-from oprag.chunk import Chunk, Passage, counted
+from oprag.chunk import Chunk, Passage, Span, counted
 from oprag.options import ContextOptions
 from oprag.pipeline.render import header_of, without_markers
 from oprag.pipeline.section import section_of
@@ -76,15 +76,21 @@ class VisibleText:
         inside = start <= place.start and place.end <= end and text.startswith(chunk.text, place.start - start)
         return by if inside else 0
 
-    def show(self, found: Mapping[int, Chunk], shown: Iterable[int], within: Iterable[tuple[int, int]]) -> None:
-        """Add the chunks among `found` that are shown, and numbers whose text is within that of others."""
+    def show(
+        self,
+        shown: Iterable[int],
+        within: Iterable[tuple[int, int]],
+        chunks: Sequence[Chunk],
+        spans: Sequence[Span | None],
+    ) -> None:
+        """Add the numbers that a result shows, and numbers whose text is within that of others."""
         self._shown_by.update(within)
         for number in shown:
             self._shown_by[number] = number
-            chunk = found[number]
-            if chunk.span is None or chunk.source is None or not is_exact(chunk, chunk.span):
+            chunk, span = chunks[number - 1], spans[number - 1]
+            if span is None or chunk.source is None or not is_exact(chunk, span):
                 continue
-            start, end, page = chunk.span
+            start, end, page = span
             outer = self._outer.setdefault((chunk.source, page), [])
             at = bisect_left(outer, (start + 1,))
             if at and outer[at - 1][1] >= end:
@@ -96,7 +102,7 @@ class VisibleText:
 
 
 class Part(NamedTuple):
-    """A part of a result.
+    """A part of a result, which may contain markers.
 
     Attributes:
         text: The text of a chunk, or a line such as pointers or a note.
@@ -192,6 +198,7 @@ def write(
     *,
     pointers: bool = True,
     gaps: Collection[int] | None = None,
+    last_head: str = "",
 ) -> Written:
     """Write chunks under their numbers, in the given order; texts that touch or overlap are joined.
 
@@ -201,6 +208,7 @@ def write(
         head: Returns the text after the number of a chunk, such as its source; written where it changes.
         pointers: Whether to write pointers to visible text.
         gaps: For a file, in which heads are headings: the numbers of chunks that do not follow the chunk before.
+        last_head: The head of the text before.
     """
     showing = {number: visible.showing(number, chunk) for number, chunk in found}
     new = [(number, chunk) for number, chunk in found if not (showing[number] or _is_blank(chunk.text))]
@@ -219,7 +227,7 @@ def write(
     parts: list[Part] = []
     waiting: dict[int, None] = {}
     before: Chunk | None = None
-    last_head, clean, gap = "", without_markers if gaps is None else _in_file, False
+    clean, gap = without_markers if gaps is None else _in_file, False
     for number, chunk in found:
         gap = gap or (gaps is not None and number in gaps)
         if number not in texts:
@@ -240,7 +248,7 @@ def write(
             f"{heading}[{number}] ",
             clean(f"{own_head}\n{texts[number]}" if headed else texts[number]),
         ]
-        parts.append(Part(without_markers(texts[number]), number, without_markers(own_head)))
+        parts.append(Part(texts[number], number, own_head))
         before, last_head, gap = chunk, own_head, False
     if waiting:
         written += [BETWEEN, pointer(waiting)]

@@ -22,13 +22,9 @@ _SECTION_FIELDS = (*SECTION_FIELDS, "title")
 
 
 class OutlineEntry(NamedTuple):
-    """A heading, section, page or part of a source.
+    """A heading, section, page or part of a source, from its first to its last chunk, by index.
 
-    Attributes:
-        level: Its depth; entries with a larger number are inside those with a smaller one.
-        title: Its title on one line.
-        first: Index of its first chunk.
-        last: Index of its last chunk (inclusive).
+    Entries with a larger level are inside those with a smaller one.
     """
 
     level: int
@@ -38,14 +34,10 @@ class OutlineEntry(NamedTuple):
 
 
 def outline_entries(chunks: Sequence[Chunk], source: str) -> list[OutlineEntry]:
-    """Find the parts of a source.
+    """Find the parts of a source, given with all of its chunks, placed and in order.
 
     The first of these that finds more than one: heading metadata ("Header 1"), Markdown headings in the text, section
     metadata ("section", "title"), pages. Without them, about equal parts with the words that each begins with.
-
-    Args:
-        chunks: All chunks of the source, placed and in order.
-        source: The name of the source.
     """
     starts = _changes([heading_levels(chunk.metadata) for chunk in chunks])
     if len(starts) < 2:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -59,6 +60,7 @@ class Reading(NamedTuple):
     note: str
 
 
+@dataclass(frozen=True)
 class StoredSources:
     """The sources of the store of a search: their chunks in order, numbered from 1, and their outlines.
 
@@ -67,7 +69,7 @@ class StoredSources:
     which the store received them. A source with an unknown order is only searched, not read; if its order is uncertain,
     the note of the reading gives the reason.
 
-    Args:
+    Attributes:
         store: Returns the store with the filter of its search; None if the store cannot apply that filter.
         options: `source_key`, `position_key` and `count_tokens` are used.
         as_chunk: Converts a stored chunk to a chunk with the given rank.
@@ -76,51 +78,27 @@ class StoredSources:
         passes: Restrictions of the search other than its filter.
         texts: The texts of sources.
         filter: Returns the filter of the search, for `texts`.
-
-    Raises:
-        OptionError: `token_budget` is invalid.
     """
 
-    def __init__(
-        self,
-        store: Callable[[], StoreAdapter | None],
-        options: ContextOptions,
-        as_chunk: Callable[[StoredChunk, int], Chunk],
-        *,
-        token_budget: int = 4_000,
-        store_order: bool = True,
-        passes: Callable[[StoredChunk], bool] = lambda _: True,
-        texts: SourceTexts | None = None,
-        filter: Callable[[], Any] = lambda: None,
-    ) -> None:
-        check_count("token_budget", token_budget, optional=False)
-        self._store = store
-        self._options = options
-        self._as_chunk = as_chunk
-        self._budget = token_budget
-        self._store_order = store_order
-        self._passes = passes
-        self._texts = texts
-        self._filter = filter
+    store: Callable[[], StoreAdapter | None]
+    options: ContextOptions
+    as_chunk: Callable[[StoredChunk, int], Chunk]
+    token_budget: int = 4_000
+    store_order: bool = True
+    passes: Callable[[StoredChunk], bool] = lambda _: True
+    texts: SourceTexts | None = None
+    filter: Callable[[], Any] = lambda: None
+
+    def __post_init__(self) -> None:
+        check_count("token_budget", self.token_budget, optional=False)
 
     def readable(self) -> bool:
         """Whether the store can list the chunks that its search can find."""
-        store = self._store()
+        store = self.store()
         return store is not None and can_list(store)
 
     def around(self, chunk: Chunk, before: int = 2, after: int = 2) -> Reading:
-        """Read the chunks around a chunk, nearest first within the token budget.
-
-        Args:
-            chunk: A chunk found by the search, with its source.
-            before: Number of chunks to read before it.
-            after: Number of chunks to read after it.
-
-        Raises:
-            OptionError: `before` or `after` is negative, or the chunk is not in the store.
-            SourceReadError: The source cannot be read in order.
-            BudgetError: The chunk alone exceeds the token budget.
-        """
+        """Read the chunks around a retrieved chunk, nearest first within the token budget."""
         check_count("before", before, optional=False, minimum=0)
         check_count("after", after, optional=False, minimum=0)
         if chunk.source is None:
@@ -133,19 +111,7 @@ class StoredSources:
         return self._read(ordered, at, max(0, at - before), min(len(ordered.chunks) - 1, at + after))
 
     def range(self, source: str, start: int, end: int) -> Reading:
-        """Read a range of chunks of a source, from its first one within the token budget.
-
-        Args:
-            source: The name of the source.
-            start: Number of the first chunk, from 1.
-            end: Number of the last chunk (inclusive).
-
-        Raises:
-            OptionError: The source is unknown, a number is below 1, or `start` is greater than `end` or than the number
-                of chunks.
-            SourceReadError: The source cannot be read in order.
-            BudgetError: The first chunk alone exceeds the token budget.
-        """
+        """Read chunks of a source, by their numbers from 1, from the first one within the token budget."""
         check_count("start", start, optional=False)
         check_count("end", end, optional=False)
         if start > end:
@@ -159,16 +125,7 @@ class StoredSources:
     def outline(self, source: str | None = None) -> str:
         """The headings, sections or pages of a source, else about equal parts; without a source, a list of all sources.
 
-        Args:
-            source: The name of the source; None or blank for a list of all sources.
-
-        Returns:
-            One line for each entry with its chunks and its size in tokens. If these do not fit the token budget, the
-            deepest headings are dropped first.
-
-        Raises:
-            OptionError: The source is unknown.
-            SourceReadError: The source cannot be read in order.
+        Each line has the chunks of an entry and its size in tokens; the deepest headings are dropped first.
         """
         store = self._open()
         if source is None or not source.strip():
@@ -181,7 +138,7 @@ class StoredSources:
         levels = sorted({entry.level for entry in entries})
         for deepest in reversed(levels):
             lines = [_line(entry, levels.index(entry.level), sums) for entry in entries if entry.level <= deepest]
-            if len(lines) <= MAX_LINES and self._count("\n".join([head, *lines])) <= self._budget:
+            if len(lines) <= MAX_LINES and self._count("\n".join([head, *lines])) <= self.token_budget:
                 break
         return self._cut([head, *lines], len(lines), "section")
 
@@ -198,22 +155,6 @@ class StoredSources:
 
         A hit may extend over several chunks. After `TIME_LIMIT` seconds of searching, without the time that the store
         takes to list its chunks, the hits that were found so far are returned.
-
-        Args:
-            pattern: The text, in which white space matches any white space, or a regular expression.
-            source: The name of the source; None or blank for all sources.
-            regex: Whether `pattern` is a regular expression, with the syntax of Python's `re`.
-            ignore_case: Whether upper and lower case are equal.
-            limit: Maximum number of chunks to read.
-
-        Returns:
-            The chunks with hits, each once, as many as fit the token budget; none without hits.
-
-        Raises:
-            OptionError: The source is unknown, or an argument is invalid.
-            SourceReadError: The store cannot list its chunks.
-            BudgetError: The first chunk alone exceeds the token budget.
-            MissingExtraError: `regex` requires a package.
         """
         check_count("limit", limit, optional=False)
         searched = Pattern(pattern, regex=regex, ignore_case=ignore_case)
@@ -224,7 +165,9 @@ class StoredSources:
             sources = [self._find(store, source)]
         else:
             groups = self._groups(store)
-            sources = self._sources(store, groups)
+            # A chunk without a source is one.
+            parts = ((name, its) for name, rows in groups.items() for its in ([rows] if name else zip(rows)))
+            sources = (self._order(store, name, its) for name, its in parts)
             if sum(map(len, groups.values())) >= _MAX_CHUNKS:
                 unsearched = f"only the first {_MAX_CHUNKS:,} chunks of the store were searched: name a source"
         hits = total = 0
@@ -274,16 +217,16 @@ class StoredSources:
         while True:
             left = total - (len(kept) - 1)
             text = "\n".join([*kept, *([f"({counted(left, f'more {noun}')})"] if left else [])])
-            if len(kept) <= 1 or self._count(text) <= self._budget:
+            if len(kept) <= 1 or self._count(text) <= self.token_budget:
                 return text
             kept.pop()
 
     def _count(self, text: str) -> int:
-        return count(text, self._options.count_tokens)
+        return count(text, self.options.count_tokens)
 
     def _open(self) -> StoreAdapter:
         """The store, resolved once for each call of a tool."""
-        store = self._store()
+        store = self.store()
         if store is None or not can_list(store):
             which = "this retriever" if store is None else f"a {store.name}"
             raise SourceReadError(
@@ -297,17 +240,11 @@ class StoredSources:
         # Rows, since as many chunks with the objects of a framework take several times the memory.
         groups: dict[str, list[StoredChunk]] = {}
         for rank, row in enumerate(islice(self._once(store.chunks() or ()), _MAX_CHUNKS)):
-            groups.setdefault(source_of(self._as_chunk(row, rank), self._options.source_key) or "", []).append(row)
+            groups.setdefault(source_of(self.as_chunk(row, rank), self.options.source_key) or "", []).append(row)
         return dict(sorted(groups.items(), key=lambda group: natural_key(group[0])))
 
     def _once(self, rows: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
-        return each_once(filter(self._passes, rows))
-
-    def _sources(self, store: StoreAdapter, groups: Mapping[str, Sequence[StoredChunk]]) -> Iterator[_Ordered]:
-        """Yield the sources of the store; a chunk without a source is one."""
-        for name, rows in groups.items():
-            for group in [rows] if name else [[row] for row in rows]:
-                yield self._order(store, name, group)
+        return each_once(filter(self.passes, rows))
 
     def _find(self, store: StoreAdapter, source: str) -> _Ordered:
         """The chunks of a source in order, by its name or its label."""
@@ -333,14 +270,12 @@ class StoredSources:
         close = [label for label in distinct if wanted and wanted.casefold() in label.casefold()]
         close += difflib.get_close_matches(wanted, distinct[:_MAX_COMPARED], _SUGGESTIONS, _ALIKE)
         meant = ", ".join(list(dict.fromkeys(close))[:_SUGGESTIONS])
-        raise OptionError(
-            f"unknown source {wanted}; " + (f"did you mean {meant}?" if meant else "the outline lists all sources"),
-            source,
-        )
+        hint = f"did you mean {meant}?" if meant else "the outline lists all sources"
+        raise OptionError(f"unknown source {wanted}; {hint}", source)
 
     def _list_source(self, store: StoreAdapter, source: str) -> list[StoredChunk]:
         """The chunks of a source if one metadata key has its name; of several keys, only all rows are in sequence."""
-        key = self._options.source_key
+        key = self.options.source_key
         named = () if key is None or callable(key) else (key,) if isinstance(key, str) else key
         by_field: dict[str, list[StoredChunk]] = {}
         for field in dict.fromkeys((*named, *SOURCE_FIELDS)):
@@ -352,18 +287,18 @@ class StoredSources:
             return []
         (rows,) = by_field.values()
         # Its name may be that of another source in another key, or a function may name it otherwise.
-        return [row for row in self._once(rows) if source_of(self._as_chunk(row, 0), key) == source]
+        return [row for row in self._once(rows) if source_of(self.as_chunk(row, 0), key) == source]
 
     def _order(self, store: StoreAdapter, source: str, rows: Sequence[StoredChunk]) -> _Ordered:
         """Put the chunks of a source in order, without copies, as in a source that was added to the store twice."""
-        chunks = [changed(self._as_chunk(row, rank), source=source or None) for rank, row in enumerate(rows)]
-        in_sequence = self._store_order and store.in_insertion_order
+        chunks = [changed(self.as_chunk(row, rank), source=source or None) for rank, row in enumerate(rows)]
+        in_sequence = self.store_order and store.in_insertion_order
         listing = Listing(chunks, in_sequence, complete=True, store=store.name)
-        order = order_of(listing, self._options.position_key)
-        texts = self._texts if len(chunks) > 1 and order.uncertain else None
-        reading = texts.reading(self._filter) if texts else None
+        order = order_of(listing, self.options.position_key)
+        texts = self.texts if len(chunks) > 1 and order.uncertain else None
+        reading = texts.reading(self.filter) if texts else None
         if reading and (text := reading(chunks)):
-            order = order_of(listing, self._options.position_key, text)
+            order = order_of(listing, self.options.position_key, text)
         indices = sorted(range(len(chunks)), key=lambda index: (order.keys[index] is None, order.keys[index] or ()))
         places, positions = order.places, order.positions
         distinct: dict[Any, Chunk] = {}
@@ -395,7 +330,7 @@ class StoredSources:
 
     def _largest(self, growing: Iterable[tuple[Chunk, T]], read: Callable[[T], Reading]) -> Reading | None:
         """The largest reading that fits the token budget, of several that each have one chunk more."""
-        left = self._budget
+        left = self.token_budget
         candidates: list[T] = []
         for chunk, candidate in growing:
             left -= self._count(chunk.text)
@@ -412,30 +347,23 @@ class StoredSources:
         """Tokens of a reading over the budget, also with the numbers and names of a working context."""
         names = dict.fromkeys(source_label(chunk.source or "") for chunk in reading.chunks)
         numbered = _BETWEEN.join([*names, *(f"{_NUMBER}{chunk.text}" for chunk in reading.chunks), reading.note])
-        return max(self._count(reading.text), self._count(numbered)) - self._budget
+        return max(self._count(reading.text), self._count(numbered)) - self.token_budget
 
     def _over_budget(self, ordered: _Ordered, row: int) -> NoReturn:
         raise BudgetError(
             f"chunk {row + 1} of {ordered.label} has {counted(self._count(ordered.chunks[row].text), 'token')}, more "
-            f"than the token budget of {self._budget:,} per reading; raise token_budget",
-            self._budget,
+            f"than the token budget of {self.token_budget:,} per reading; raise token_budget",
+            self.token_budget,
         )
 
 
 class _Ordered(NamedTuple):
-    """All chunks of a source in order, without copies.
+    """All chunks of a source in order, without copies."""
 
-    Attributes:
-        source: The name of the source; empty for a chunk that does not name one.
-        chunks: The chunks.
-        doubt: Why the order is uncertain; empty if it is not.
-        known: Whether anything tells the order.
-    """
-
-    source: str
+    source: str  # empty for a chunk that does not name one
     chunks: list[Chunk]
-    doubt: str
-    known: bool
+    doubt: str  # why the order is uncertain, if it is
+    known: bool  # whether anything tells the order
 
     @property
     def label(self) -> str:

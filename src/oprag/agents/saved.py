@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from oprag._internal.masking import describe
+from oprag.agents.identity import identities
 from oprag.agents.memory import Memory, Search
 from oprag.agents.numbered_text import clean_note
 from oprag.chunk import Place, changed
@@ -74,23 +75,17 @@ def _add(search: Search, memory: Memory) -> None:
     """Add a search that was read, with its chunks."""
     known = len(memory.chunks) + len(search.new)
     found = {number for number, _ in search.found}
-    shown = {*search.shown, *(by for _, by in search.within)}
-    _check("name", search.name not in memory.searches)
-    _check("found", len(found) == len(search.found) and all(1 <= number <= known for number in found))
-    _check("shown", found.issuperset([*shown, *(number for number, _ in search.within)]))
-    _check("note", search.note == clean_note(search.note))
+    named = {*search.shown, *(number for pair in search.within for number in pair)}
+    numbers = {*found, *(number for number, _ in search.places)}
+    valid = search.name not in memory.searches and search.note == clean_note(search.note)
+    if not valid or len(found) < len(search.found) or named - found or any(not 1 <= one <= known for one in numbers):
+        raise ValueError(f"the search {describe(search.name)} is invalid")
     for chunk, span in zip(search.new, search.spans, strict=True):
-        memory.append(chunk if chunk.place is None else changed(chunk, place=_place(chunk.place)), span)
+        placed = chunk if chunk.place is None else changed(chunk, place=_place(chunk.place))
+        memory.append(placed, span, identities(placed))
     for number, place in search.places:
-        _check("places", 1 <= number <= known)
         memory.place(number, _place(place))
     memory.add(search)
-    memory.visible.show(memory.found(search.found), search.shown, search.within)
-
-
-def _check(name: str, valid: Any) -> None:
-    if not valid:
-        raise ValueError(f"{name}: a value is invalid")
 
 
 def _place(place: Place) -> Place:
@@ -100,7 +95,4 @@ def _place(place: Place) -> Place:
 
 
 def _as_tuples(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return tuple(map(_as_tuples, value))
-    _check("place", value is None or isinstance(value, str | int | float))
-    return value
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,7 +1,7 @@
 """One context of everything that was gathered, and its text with numbers."""
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,11 +21,11 @@ from oprag.agents.numbered_text import (
     source_label,
     write,
 )
-from oprag.chunk import Chunk, changed
+from oprag.chunk import Chunk, Span, changed
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions, as_context_options
-from oprag.pipeline.stitch import stitch
+from oprag.pipeline.stitch import STRIPPED, place_in_source, stitch
 from oprag.positions.retrieved import Placed, order_of_found, report_sources
 from oprag.positions.source_order import SourceOrder
 
@@ -33,8 +33,16 @@ __all__ = ["combined", "write_combined", "write_source"]
 
 _ALL = "Everything that was found so far:"
 _ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
-
+_PIECE = 8  # chunks in a piece, on average, of those that do not touch
 _ABOUT = f"(Passages found so far, {{order}}. {GAP} stands for text that was not found. Searches rewrite this file.)"
+
+
+class _Piece(NamedTuple):
+    """The text of chunks of a source, between two gaps, and what it was written from."""
+
+    chunks: list[Chunk]
+    places: list[Span | None]
+    written: Written
 
 
 class _Source(NamedTuple):
@@ -43,12 +51,12 @@ class _Source(NamedTuple):
     Attributes:
         chunks: The chunks.
         order: Their order.
-        texts: The text of numbers of the source in the compact layout.
+        pieces: The pieces of their text in the compact layout, by their numbers and the head before.
     """
 
     chunks: list[Chunk]
     order: SourceOrder
-    texts: dict[tuple[int, ...], Written]
+    pieces: dict[tuple[tuple[int, ...], str], _Piece]
 
 
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
@@ -69,7 +77,7 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
         if allowed is None or allowed > 0:
             with suppress(BudgetError):
                 context, numbers, sources = _combined(memory, options, {"token_budget": allowed}, found)
-                parts = _parts(context, numbers, sources, options)
+                parts = _parts(memory, context, numbers, sources, options)
                 tokens = 0 if allowed is None else context.tokens
         rest = omitted(len(found) - len(numbers)) if len(numbers) < len(found) else ""
         lines = (title, rest, note) if numbers else ("", rest or NOTHING, note)
@@ -117,19 +125,51 @@ def write_source(memory: Memory, options: ContextOptions, source: str | None) ->
 
 
 def _parts(
-    context: Context, numbers: Sequence[int], sources: dict[Any, _Source], options: ContextOptions
+    memory: Memory, context: Context, numbers: Sequence[int], sources: dict[Any, _Source], options: ContextOptions
 ) -> list[Written]:
-    """The text of the chunks of each source in a context."""
+    """The text of the chunks in a context; pieces that did not change are not written again."""
     parts: list[Written] = []
     for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: pair[1].source):
-        pairs = list(group)
         # A header may contain ranks, which change.
-        known = sources[source].texts if options.header is None and source in sources else {}
-        key = tuple(number for number, _ in pairs)
-        if key not in known:
-            known[key] = write(pairs, VisibleText(), partial(head_of, options), pointers=False)
-        parts.append(known[key])
+        known = sources[source].pieces if options.header is None and source in sources else {}
+        pieces: dict[tuple[tuple[int, ...], str], _Piece] = {}
+        head = ""
+        for pairs, places in _pieces(group):
+            key = tuple(number for number, _ in pairs), head
+            chunks = [memory.chunks[number - 1] for number, _ in pairs]
+            piece = known.get(key)
+            if piece is None or piece.chunks != chunks or piece.places != places:
+                heads = partial(head_of, options)
+                piece = _Piece(chunks, places, write(pairs, VisibleText(), heads, pointers=False, last_head=head))
+            pieces[key] = piece
+            parts.append(piece.written)
+            head = piece.written.parts[-1].head if piece.written.parts else head
+        known.clear()
+        known.update(pieces)
     return parts
+
+
+def _pieces(pairs: Iterable[tuple[int, Chunk]]) -> Iterator[tuple[list[tuple[int, Chunk]], list[Span | None]]]:
+    """Split the chunks of a source, with their places, where text is missing between them.
+
+    A piece begins at certain numbers, so that a new chunk changes only the piece that it is in.
+    """
+    piece: list[tuple[int, Chunk]] = []
+    places: list[Span | None] = []
+    page: Any = None
+    end = 0
+    for pair in pairs:
+        place = place_in_source(pair[1])
+        if piece and pair[0] % _PIECE == 0 and (place is None or place.page != page or place.start > end + STRIPPED):
+            yield piece, places
+            piece, places, end = [], [], 0
+        piece.append(pair)
+        places.append(place)
+        if place is not None:
+            end = max(end, place.end) if page == place.page else place.end
+            page = place.page
+    if piece:
+        yield piece, places
 
 
 def _combined(
@@ -166,5 +206,6 @@ def _source(memory: Memory, source: str | int, numbers: Sequence[int]) -> _Sourc
     chunks = [memory.chunks[number - 1] for number in numbers]
     if known is None or known.chunks != chunks:
         name = source if isinstance(source, str) else None
-        known = memory.sources[source] = _Source(chunks, order_of_found(chunks, name), {})
+        pieces = {} if known is None else known.pieces
+        known = memory.sources[source] = _Source(chunks, order_of_found(chunks, name), pieces)
     return known

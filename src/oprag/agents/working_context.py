@@ -2,36 +2,26 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, Self, get_args
 
 from oprag._internal.masking import describe, masked_error
+from oprag.agents.cited import Cited, cited_by
 from oprag.agents.identity import kept_chunks
-from oprag.agents.memory import Memory, Search
-from oprag.agents.numbered_text import (
-    NOTHING,
-    VisibleText,
-    Written,
-    clean_note,
-    omitted,
-    passage_of,
-    pointer,
-    write_result,
-)
-from oprag.agents.search_result_blocks import Form, fingerprint, numbered_blocks, read_answer, source_name
+from oprag.agents.layouts import Layout, as_content, check_layout, write_compact, write_delta, write_deltas
+from oprag.agents.memory import Memory
+from oprag.agents.numbered_text import clean_note, passage_of
+from oprag.agents.search_result_blocks import Form, fingerprint
 from oprag.agents.whole_context import combined, write_combined, write_source
-from oprag.chunk import Chunk, Passage, Place, counted
+from oprag.chunk import Chunk, Passage, changed, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
-from oprag.methods.citations import Citation, citation_of, cited_in
-from oprag.methods.quotes import is_quoted, normal
-from oprag.options import ContextOptions, as_context_options, check_choice, check_count, check_text
+from oprag.options import ContextOptions, as_context_options, check_choice, check_text
+from oprag.pipeline.stitch import span_in_source
 
-__all__ = ["SEARCH_OPTIONS", "Cited", "Delta", "Layout", "WorkingContext", "check_layout"]
-
-Layout = Literal["delta", "compact"]
+__all__ = ["SEARCH_OPTIONS", "Delta", "WorkingContext"]
 
 # Options of a search; a working context only combines the results of searches.
 SEARCH_OPTIONS = (
@@ -44,7 +34,6 @@ SEARCH_OPTIONS = (
     "neighbors",
     "whole_source_tokens",
 )
-_COMPACTED = "(shown in source order in the last search result)"
 
 
 @dataclass(frozen=True)
@@ -70,27 +59,6 @@ class Delta:
     over_budget: tuple[int, ...]
     ranks: Mapping[int, int] = field(repr=False)
     tokens: int
-
-
-class Cited(NamedTuple):
-    """The citations in an answer.
-
-    Attributes:
-        text: The text of the answer.
-        citations: One for each number in each marker, and for each citation that the provider of the model attached;
-            with passage, source and span.
-        unknown: What is cited without having been shown to the model: the numbers in markers, and the titles (or
-            sources) in citations of the provider.
-    """
-
-    text: str
-    citations: tuple[Citation, ...]
-    unknown: tuple[int | str, ...]
-
-    @property
-    def misquoted(self) -> tuple[Citation, ...]:
-        """The citations whose quote is not in the passage."""
-        return tuple(citation for citation in self.citations if citation.misquoted)
 
 
 class WorkingContext:
@@ -219,46 +187,27 @@ class WorkingContext:
         check_choice("content", content, get_args(Form))
         if search in self._memory.searches:
             raise OptionError(f"the search {describe(search)} was already added; use a different name", search)
-        options = self._options
-        given = kept_chunks(chunks, options)
+        given = kept_chunks(chunks, self._options)
         memory = self._memory.copy()
-        known = len(memory.chunks)
-        numbers: dict[int, int] = {}
-        ranks: dict[int, int] = {}
-        places: list[tuple[int, Place]] = []
-        for chunk, span in given:
-            number = memory.gather(chunk, span, ranks)
-            if chunk.place is not None and memory.chunks[number - 1].place is None:
-                memory.place(number, chunk.place)
-                places.append((number, chunk.place))
-            numbers[chunk.rank] = number
-            ranks[number] = min(chunk.rank, ranks.get(number, chunk.rank))
-        found, note = memory.found(ranks.items()), clean_note(note)
-        heads = partial(memory.head, options)
-        result = write_result(found, heads, memory.visible, options, room=self._room(self.tokens), note=note)
-        memory.visible.show(found, result.shown, result.within)
-        shaped = _shaped(result, memory, blocks=content == "search_result")
-        memory.add(
-            Search(
-                self._next_name() if search is None else search,
-                list(ranks.items()),
-                memory.chunks[known:],
-                memory.spans[known:],
-                places,
-                result.shown,
-                result.within,
-                result.tokens,
-                _checksum(fingerprint(shaped)),
-                note,
-                content == "search_result",
-            )
-        )
+        numbers, found = memory.gather(self._next_name() if search is None else search, given)
+        found = replace(found, note=clean_note(note), blocks=content == "search_result")
+        written = write_delta(memory, self._options, found, memory.visible(), self.tokens)
+        shaped = as_content(memory, found, written)
+        checksum = _checksum(fingerprint(shaped))
+        its = replace(found, shown=written.shown, within=written.within, tokens=written.tokens, checksum=checksum)
+        memory.add(its)
         self._memory = memory
-        shown = {*result.shown, *result.over_budget}
-        repeated = tuple(number for number in ranks if number not in shown)
-        over_budget = tuple(number for number in ranks if number in result.over_budget)
-        new = tuple(result.shown)
-        return Delta(result.text, shaped, tuple(ranks), new, repeated, over_budget, numbers, result.tokens)
+        ranks, shown = dict(found.found), {*written.shown, *written.over_budget}
+        return Delta(
+            written.text,
+            shaped,
+            tuple(ranks),
+            tuple(written.shown),
+            tuple(number for number in ranks if number not in shown),
+            tuple(number for number in ranks if number in written.over_budget),
+            {chunk.rank: number for (chunk, _), number in zip(given, numbers, strict=True)},
+            written.tokens,
+        )
 
     def forget(self, searches: Iterable[str]) -> None:
         """Mark the text of these searches as no longer visible to the model, for example after messages were removed.
@@ -320,9 +269,10 @@ class WorkingContext:
         for name in names:
             if name not in added:
                 raise OptionError(f"unknown search {describe(name)}; expected the name of an added search", name)
-        if layout == "compact" and sum(added[name].tokens for name in names) > compact_above:
-            return self._compact(names, frozenset(changed))
-        return self._deltas(names)
+        compact = layout == "compact" and sum(added[name].tokens for name in names) > compact_above
+        write = partial(write_compact, changed=frozenset(changed)) if compact else write_deltas
+        results = write(self._memory, self._options, [added[name] for name in names])
+        return [as_content(self._memory, search, written) for search, written in results]
 
     def context(self, **changes: Any) -> Context:
         """Build one context of all gathered chunks.
@@ -386,7 +336,6 @@ class WorkingContext:
         Raises:
             OptionError: `answer` is neither a text nor a message.
         """
-        text, attached = read_answer(answer)
         shown = {number for search in self._memory.searches.values() for number in search.shown}
 
         @cache
@@ -397,17 +346,7 @@ class WorkingContext:
             is_shown = 1 <= number <= len(self) and (number in shown or number in everything())
             return passage_of(self.chunk(number)) if is_shown else None
 
-        citations, numbers = cited_in(text, passage_shown)
-        unknown: list[int | str] = [*numbers]
-        for one in attached:
-            passage = passage_shown(one.number)
-            if passage is None or one.source != source_name(passage.source):
-                unknown.append(one.title or one.source or "")
-                continue
-            misquoted = one.text is not None and not is_quoted(one.text, normal(passage.text))
-            citations.append(citation_of(one.number, one.start, one.end, passage, one.text, misquoted=misquoted))
-        citations.sort(key=lambda citation: citation.start)
-        return Cited(text, tuple(citations), tuple(dict.fromkeys(unknown)))
+        return cited_by(answer, passage_shown)
 
     def chunk(self, number: int) -> Chunk:
         """The chunk with this number: its text, best rank, source, span and ids, and metadata about its place.
@@ -421,7 +360,8 @@ class WorkingContext:
         if type(number) is not int or not 1 <= number <= len(self):
             numbers = f"the numbers are 1 to {len(self)}" if len(self) else "the working context is empty"
             raise OptionError(f"no passage has the number {describe(number)}; {numbers}", number)
-        return self._memory.shown(number, self._memory.ranks[number - 1])
+        memory, index = self._memory, number - 1
+        return changed(memory.chunks[index], rank=memory.ranks[index], span=span_in_source(memory.spans[index]))
 
     def to_dict(self) -> dict[str, Any]:
         """The gathered chunks and searches as JSON values, for a checkpoint.
@@ -464,68 +404,6 @@ class WorkingContext:
     def _next_name(self) -> str:
         names = self._memory.searches
         return next(name for name in map(str, itertools.count(len(names) + 1)) if name not in names)
-
-    def _room(self, used: int) -> int | None:
-        budget = self._options.token_budget
-        return None if budget is None else max(0, budget - used)
-
-    def _deltas(self, names: Iterable[str]) -> list[Any]:
-        """The results with only their new text."""
-        memory, visible, tokens = self._memory, VisibleText(), 0
-        texts: list[Any] = []
-        for search in map(memory.searches.__getitem__, names):
-            found = memory.found(search.found)
-            heads = partial(memory.head, self._options)
-            result = write_result(found, heads, visible, self._options, room=self._room(tokens), note=search.note)
-            visible.show(found, result.shown, result.within)
-            tokens += result.tokens
-            texts.append(_shaped(result, memory, blocks=search.blocks))
-        return texts
-
-    def _compact(self, names: Sequence[str], changed: frozenset[str]) -> list[Any]:
-        """Pointers for all results except the last unchanged one, which contains all chunks of unchanged results."""
-        searches = [self._memory.searches[name] for name in names]
-        unchanged = [search for search in searches if search.name not in changed]
-        if not unchanged:
-            return [""] * len(names)
-        hidden = {number for search in searches if search.name in changed for number, _ in search.found}
-        found = {number for search in unchanged for number, _ in search.found} - hidden
-        written = write_combined(self._memory, self._options, found, unchanged[-1].note)
-        shown_by = dict(zip(written.shown, written.shown, strict=True)) | dict(written.within)
-        texts: list[Any] = []
-        for search in searches:
-            seen = [number for number, _ in search.found if number in hidden]
-            labels = dict.fromkeys(shown_by[number] for number, _ in search.found if number in shown_by)
-            if search is unchanged[-1] and (found or not seen):
-                texts.append(_shaped(written, self._memory, blocks=search.blocks))
-                continue
-            if labels or seen:
-                line = pointer(labels, _COMPACTED) if labels else pointer(seen)
-            else:
-                line = omitted(len(search.found)) if search.found else NOTHING
-            lines = Written("", [], [], []).with_lines(line, search.note)
-            texts.append(_shaped(lines, self._memory, blocks=search.blocks))
-        return texts
-
-
-def check_layout(layout: Any, compact_above: Any) -> None:
-    """Reject an unknown layout, and an invalid or unused `compact_above`."""
-    check_choice("layout", layout, get_args(Layout))
-    check_count("compact_above", compact_above, optional=False, minimum=0)
-    if compact_above and layout != "compact":
-        raise OptionError(
-            f'compact_above={compact_above} requires layout="compact", got layout="{layout}"; set layout="compact" or '
-            "remove compact_above",
-            compact_above,
-        )
-
-
-def _shaped(written: Written, memory: Memory, *, blocks: bool) -> str | list[dict[str, Any]]:
-    """A result in the form of its search."""
-    if not blocks:
-        return written.text
-    sources = {part.number: memory.chunks[part.number - 1].source for part in written.parts if part.number}
-    return numbered_blocks(written.parts, sources)
 
 
 def _checksum(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.content import Citation as Annotation
 
-from oprag.agents.working_context import Cited
+from oprag.agents.cited import Cited
 from oprag.methods.answer import Answer
 from oprag.methods.citations import Citation
 from oprag.pipeline.context_report import METADATA_KEY

@@ -9,7 +9,8 @@ from typing import Annotated, Any, NotRequired
 from langchain_core.messages import AIMessage
 
 from oprag._internal.warn import warn
-from oprag.agents.working_context import Layout, WorkingContext, check_layout
+from oprag.agents.layouts import Layout, check_layout
+from oprag.agents.working_context import WorkingContext
 from oprag.errors import MissingExtraError, OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import annotated, without_annotations
 from oprag.langchain.search_results import (

@@ -11,8 +11,9 @@ from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 
 from oprag._internal.masking import describe
 from oprag._internal.warn import warn
+from oprag.agents.layouts import Layout, check_layout
 from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
-from oprag.agents.working_context import Delta, Layout, WorkingContext, check_layout
+from oprag.agents.working_context import Delta, WorkingContext
 from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations

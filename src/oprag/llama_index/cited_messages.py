@@ -14,8 +14,8 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.base.response.schema import PydanticResponse, Response
 
+from oprag.agents.cited import Cited
 from oprag.agents.search_result_blocks import source_name
-from oprag.agents.working_context import Cited
 from oprag.methods.answer import Answer
 from oprag.pipeline.context_report import METADATA_KEY
 

@@ -11,7 +11,7 @@ from llama_index.core.memory import BaseMemory
 from llama_index.core.tools import AsyncBaseTool
 from pydantic import ConfigDict, Field, SkipValidation, ValidationInfo, field_validator
 
-from oprag.agents.working_context import Layout, check_layout
+from oprag.agents.layouts import Layout, check_layout
 from oprag.llama_index.search_results import lay_out_messages
 from oprag.llama_index.search_tool import SearchTool
 

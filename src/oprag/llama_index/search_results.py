@@ -12,8 +12,9 @@ from llama_index.core.llms import ChatMessage, MessageRole
 from llama_index.core.memory import BaseMemory, Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
+from oprag.agents.layouts import Layout
 from oprag.agents.search_result_blocks import Form
-from oprag.agents.working_context import Delta, Layout, WorkingContext
+from oprag.agents.working_context import Delta, WorkingContext
 from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.errors import OptionError

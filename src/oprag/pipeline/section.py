@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from oprag._internal.text_table import one_line, printable
@@ -16,12 +17,15 @@ _LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 _LIST_FIELD = "headings"  # a list, the outermost heading first
 _PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
 SECTION_FIELDS = ("section", "section_title", "heading", "chapter")
+_FIELDS = frozenset({_LIST_FIELD, _PATH_FIELD, *SECTION_FIELDS})
 _MAX_LENGTH = 100  # characters of a heading
 
 
 def section_of(chunk: Chunk) -> str:
     """Return the headings over a chunk, the outermost first, such as "Install > On Windows"; empty if unknown."""
     metadata = with_usual_fields(chunk.metadata)
+    if not _may_have_headings(tuple(metadata)):
+        return chunk.section
     listed = metadata.get(_LIST_FIELD)
     headings = listed if isinstance(listed, list | tuple) else []
     headings = headings or [heading for heading in heading_levels(metadata) if heading]
@@ -41,3 +45,9 @@ def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
         if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
             path[int(match[1]) - 1] = value
     return path
+
+
+@lru_cache
+def _may_have_headings(fields: tuple[Any, ...]) -> bool:
+    """Whether one of these metadata keys may contain headings; cached, as the chunks of a store share their keys."""
+    return any(name in _FIELDS or _LEVEL_FIELD.fullmatch(str(name)) for name in fields)

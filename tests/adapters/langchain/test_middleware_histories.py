@@ -23,7 +23,7 @@ from langchain_core.tools import BaseTool, InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from oprag import WorkingContext
-from oprag.agents.working_context import Layout
+from oprag.agents.layouts import Layout
 from oprag.langchain import OrderPreservingMiddleware, working_context_of
 from tests.adapters.langchain.agents import ScriptedModel, agent_of, asked, has_whole_prefix, results_in, thread
 

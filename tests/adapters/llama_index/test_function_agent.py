@@ -13,7 +13,7 @@ from llama_index.core.workflow import Context
 from pydantic import ValidationError
 
 from oprag import ContextOptions
-from oprag.agents.working_context import Layout
+from oprag.agents.layouts import Layout
 from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, working_context_of
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
