@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from functools import partial
 from importlib import import_module
+from threading import Thread
 from typing import Any, NamedTuple
 
 import anyio
@@ -15,7 +17,9 @@ from oprag.context import Context
 from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions
 
-__all__ = ["Searched", "searched"]
+__all__ = ["Searched", "loading", "searched"]
+
+_INTERVAL = 0.25  # seconds between two reports of progress
 
 
 class Searched(NamedTuple):
@@ -61,3 +65,36 @@ def searched(store: Any, token_budget: int, options: dict[str, Any]) -> Searched
     return Searched(
         search, reading_tools.sources_of(retrieving, token_budget), gathering_options(retrieving.context_options)
     )
+
+
+def loading(make: Callable[[Callable[[int, int], None]], Searched]) -> Callable[[Any], Awaitable[Searched]]:
+    """Make a store in a thread from now on, such as the index of a folder, while a server already answers.
+
+    Args:
+        make: Makes it, given a function to which it reports how many of how many steps are done.
+
+    Returns:
+        A function that waits for the store, reports progress to the client of a call, and raises what `make` raised.
+    """
+    made: Future[Searched] = Future()
+    progress: tuple[int, int | None] = 0, None
+
+    def report(done: int, total: int) -> None:
+        nonlocal progress
+        progress = done, total or None
+
+    def run() -> None:
+        try:
+            made.set_result(make(report))
+        except BaseException as error:  # noqa: BLE001 - each call raises it
+            made.set_exception(error)
+
+    async def wait(context: Any) -> Searched:
+        while not made.done():
+            await context.report_progress(*progress)
+            await anyio.sleep(_INTERVAL)
+        return made.result()
+
+    # A daemon, because a client that closes the connection does not wait.
+    Thread(target=run, daemon=True).start()
+    return wait

@@ -26,9 +26,8 @@ from oprag.agents.tools import (
     warn_if_unreadable,
 )
 from oprag.errors import OpragError
-from oprag.mcp.loading import Loading
 from oprag.mcp.sdk import CallContext, Server, ToolError, read_only, result, result_type, session_of
-from oprag.mcp.searched import Searched, searched
+from oprag.mcp.searched import Searched, loading, searched
 from oprag.mcp.sessions import Sessions
 from oprag.options import check_count
 
@@ -126,8 +125,8 @@ def server_of(make: Callable[[Callable[[int, int], None]], Any], *, name: str, t
         name: The name of the server.
         token_budget: As in `create_mcp_server`.
     """
-    loading = Loading(lambda report: searched(make(report), token_budget, {}))
-    return _server(name, loading.wait, numbered=True)
+    opened = loading(lambda report: searched(make(report), token_budget, {}))
+    return _server(name, opened, numbered=True)
 
 
 def _server(name: str, opened: Callable[[Any], Any], *, numbered: bool) -> Any:
