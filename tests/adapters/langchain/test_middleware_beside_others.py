@@ -11,7 +11,6 @@ from langchain.agents.middleware import (
     SummarizationMiddleware,
     wrap_model_call,
 )
-from langchain_core.messages import trim_messages
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -79,24 +78,6 @@ def test_cleared_results_are_shown_again_where_they_are_found_again(layout: Any)
     assert numbering(result) == {number: f"Part {part} of voyage.txt." for number, part in SHOWN.items()}
     # The state has all that was found, so that a later call without clearing has it.
     assert results_in(result["messages"])[0] == "[1] voyage.txt\nPart 7 of voyage.txt."
-
-
-@layouts
-def test_trimmed_messages_are_shown_again(layout: Any):
-    @wrap_model_call
-    def trimming(request: Any, handler: Any) -> Any:
-        kept = trim_messages(
-            request.messages, max_tokens=4, token_counter=len, strategy="last", include_system=True, start_on="ai"
-        )
-        return handler(request.override(messages=kept))
-
-    model = ScriptedModel(turns=SEARCHES, counts_calls=True)
-    result = agent_of(model, middleware=placed(trimming, last=True, layout=layout)).invoke(asked())
-    working = working_context_of(result)
-    assert [len(results_in(request)) for request in model.requests] == [0, 1, 2, 2, 2, 2]
-    for request in model.requests:
-        assert not dangling(request, working)
-    assert all(f"Part {part} of" in all_text(model.requests[-1]) for part in SHOWN.values())
 
 
 @pytest.mark.filterwarnings("ignore:the results of the tool:oprag.errors.RetrievalWarning")

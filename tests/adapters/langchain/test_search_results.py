@@ -1,9 +1,7 @@
 """Search results in graphs and loops of one's own, without the middleware."""
 
 import json
-import operator
-from contextlib import suppress
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Any, NotRequired
 
 import pytest
 from langchain_core.documents import Document
@@ -14,7 +12,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
-from oprag.errors import DataError, OptionError, RetrievalWarning
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
 from tests.adapters.langchain.agents import (
     ScriptedModel,
@@ -65,25 +63,6 @@ async def test_a_graph_of_ones_own_reads_what_an_agent_does(layout: Any, is_asyn
     result = await graph.ainvoke(asked(), thread()) if is_async else graph.invoke(asked(), thread())
     assert [plain(request) for request in theirs.requests] == [plain(request) for request in ours.requests]
     assert working_context_of(result).cited("[1]").unknown == ()
-
-
-def test_a_state_without_the_key_has_the_same_texts():
-    class WithoutKey(MessagesState):
-        pass
-
-    model = ScriptedModel(turns=SEARCHES)
-    graph = StateGraph(WithoutKey)
-    graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
-    graph.add_node("tools", ToolNode([search_tool()]))
-    graph.add_node("gather", gather_search_results)
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", tools_condition)
-    graph.add_edge("tools", "gather")
-    graph.add_edge("gather", "model")
-    graph.compile().invoke(asked())
-    other = ScriptedModel(turns=SEARCHES)
-    agent_of(other).invoke(asked())
-    assert [plain(request) for request in model.requests] == [plain(request) for request in other.requests]
 
 
 def result(query: str, number: int, **changes: Any) -> ToolMessage:
@@ -233,57 +212,6 @@ def test_changed_results_are_left_alone():
     assert messages[0] is cleared
     assert str(messages[1].content).startswith("[2] (already shown)")
     assert "Part 9" in messages[1].content
-
-
-HOSTILE_PARTS: list[tuple[str, Any]] = [
-    ("version", 2),
-    ("sources", 5),
-    ("sources", []),
-    ("common", [5]),
-    ("chunks", {}),
-    ("chunks", []),
-    ("searches", [1]),
-    ("searches", {"m1": 5}),
-    ("searches", {"m1": [[99], [], [], 0, 0, False]}),
-    ("searches", {"m1": [["1"], [], [], 0, 0, False]}),
-    ("searches", {"m1": [[1], [1], [], "many", 0, False]}),
-    ("searches", {"m1": [[1], [1], [], 0, "sum", "yes"]}),
-    ("repeats", {"1": 5}),
-    ("repeats", {"1": [[0, 5, 99]]}),
-    ("repeats", 7),
-    ("others", {"1": {"unknown": 1}}),
-    ("others", 3),
-]
-
-
-@pytest.mark.parametrize(("key", "value"), HOSTILE_PARTS, ids=str)
-def test_a_damaged_state_is_rejected_or_works(key: str, value: Any):
-    # Anything else than our error, which says what it is, fails.
-    state = gathered(result("7 2", 1), result("2 9", 2))
-    damaged = {**state, "working_context": {**state["working_context"], key: value}}
-    with suppress(DataError):
-        working = working_context_of(damaged)
-        lay_out_messages(state["messages"], working)
-        lay_out_messages(state["messages"], working, layout="compact")
-        gather_search_results({**damaged, "messages": [*state["messages"], result("9 7", 3)]})
-        working.context()
-        working.cited("[1] [9]")
-
-
-def test_a_state_whose_reducer_appends_is_not_changed_in_place():
-    """Such a state would have each result twice; the functions themselves still say which messages to replace."""
-
-    class Appending(TypedDict):
-        messages: Annotated[list[Any], operator.add]
-
-    graph = StateGraph(Appending)
-    graph.add_node("gather", gather_search_results)
-    graph.add_edge(START, "gather")
-    messages = graph.compile().invoke({"messages": [result("7", 1)]})["messages"]
-    assert [message.content for message in messages] == [
-        "Part 7 of voyage.txt.",
-        "[1] voyage.txt\nPart 7 of voyage.txt.",
-    ]
 
 
 def numbered_elsewhere(text: str, content: str) -> ToolMessage:

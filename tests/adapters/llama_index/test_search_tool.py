@@ -176,16 +176,6 @@ async def test_one_budget_for_all_searches():
     assert [node.metadata["oprag"]["number"] for node in results_in(output)[1].tool_output.raw_output] == [1, 3, 4]
 
 
-async def test_runs_and_contexts_share_nothing():
-    agent, llm = agent_with([[{"query": "9"}], "Done."] * 3)
-    await agent.run("What?")
-    ctx = Context(agent)
-    await agent.run("What?", ctx=ctx)
-    await agent.run("What?", ctx=Context(agent))
-    assert [llm.results(call) for call in (1, 3, 5)] == [["[1] book\nText 9 of book."]] * 3
-    assert len(await working_context_of(ctx)) == 1
-
-
 @pytest.mark.parametrize("memory_kind", [ChatMemoryBuffer, Memory, SavedMemory])
 async def test_the_next_run_goes_on_with_the_same_numbers(memory_kind: Any):
     turns: list[Turn] = [[{"query": "9 3"}], "First.", [{"query": "3 9 5"}], "Second [3]."]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, Span
-from oprag.agents.outline import OutlineEntry, _entries, outline_entries
-from oprag.pipeline.headings import Heading
-
-ROOT = Path(__file__).parents[3]
-PAGES = sorted(ROOT.glob("docs/how_to/*.md"))
+from oprag.agents.outline import OutlineEntry, outline_entries
 
 Headings = list[tuple[int, str]]
 
@@ -36,13 +31,6 @@ def cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Chunk]:
 def windows(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
     starts = range(0, max(1, len(text) - overlap), size - overlap)
     return [(start, min(len(text), start + size)) for start in starts]
-
-
-def groups_of_lines(text: str, count: int, overlap: int) -> list[tuple[int, int]]:
-    edges = [0]
-    for line in text.splitlines(keepends=True):
-        edges.append(edges[-1] + len(line))
-    return [(edges[first], edges[last]) for first, last in windows("x" * (len(edges) - 1), count, overlap)]
 
 
 def headings(chunks: Sequence[Chunk], source: str = "a.md") -> Headings:
@@ -98,32 +86,6 @@ def test_entries_end_where_the_next_one_begins():
 
 # Overlaps.
 
-CODE = "\n".join(f"make target{number} --flag" for number in range(9))
-GUIDE = "\n\n".join(
-    f"# Part {number}\n\nSome sentences about {number}.\n\n```\n# comment {number}\n{CODE}\n```\n\nMore of {number}."
-    for number in range(9)
-)
-PARTS = [(1, f"Part {number}") for number in range(9)]
-
-
-@pytest.mark.parametrize("offsets", [True, False])
-@pytest.mark.parametrize(
-    "spans",
-    [
-        pytest.param(windows(GUIDE, size, overlap), id=f"windows of {size} characters, overlap {overlap}")
-        for size in (97, 200, 350)
-        for overlap in (30, 60)
-    ]
-    + [
-        pytest.param(groups_of_lines(GUIDE, size, overlap), id=f"{size} lines, overlap {overlap}")
-        for size in (5, 8, 13)
-        for overlap in (0, 3)
-    ],
-)
-def test_a_fence_in_an_overlap_counts_once(spans: list[tuple[int, int]], offsets: bool):
-    chunks = cut(GUIDE, spans)
-    assert headings(chunks if offsets else chunks_of([chunk.text for chunk in chunks])) == PARTS
-
 
 def test_equal_headings_that_do_not_overlap_are_two():
     texts = ["# Guide\nIntro.", "## get()\nReads.\n### Example\n`get(1)`", "### Example\n`get(2)`", "## put()\nWrites."]
@@ -157,19 +119,6 @@ def test_offsets_that_the_text_contradicts_are_ignored():
 def test_equal_chunks_are_not_an_overlap():
     for text in ("## Example", "## Example of a call with two arguments"):
         assert len(headings(chunks_of(["# A", text, text]))) == 3
-
-
-def test_adjacent_code_blocks_are_not_an_overlap():
-    texts = ["# A\n\n```\n# no\n```", "```\n# no\n```\n\n# B"]
-    assert headings(chunks_of(texts)) == [(1, "A"), (1, "B")]
-    texts = ["# A\n\n```\n# no\n```\n", "```\n# no more\n```\n\n# B"]
-    assert headings(chunks_of(texts)) == [(1, "A"), (1, "B")]
-
-
-def test_a_chunk_inside_another_one():
-    text = "# A\n```\n# no\n```\n# B\ntext"
-    chunks = cut(text, [(0, 22), (4, 16), (8, len(text))])
-    assert headings(chunks) == [(1, "A"), (1, "B")]
 
 
 # Other sources.
@@ -317,40 +266,7 @@ def test_headings_do_not_depend_on_windows_without_offsets(document: tuple[str, 
     assert headings(chunks_of([text[start:end] for start, end in windows(text, size, overlap)])) == expected
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-@pytest.mark.parametrize(("size", "overlap"), [(200, 0), (400, 100), (1_000, 200)])
-def test_real_pages(page: Path, size: int, overlap: int):
-    text = page.read_text(encoding="utf-8")
-    in_code = False
-    expected: Headings = []
-    for line in text.splitlines():
-        in_code ^= line.startswith("```")
-        if line.startswith("#") and not in_code:
-            marks, title = line.split(" ", 1)
-            expected.append((len(marks), " ".join(title.split())))
-    assert len(expected) > 1
-    assert headings(cut(text, windows(text, size, overlap))) == expected
-
-
 # Work.
-
-
-class Counting(list[Any]):
-    """A list that counts the elements that are read."""
-
-    read = 0
-
-    def __getitem__(self, at: Any) -> Any:
-        found = super().__getitem__(at)
-        self.read += len(found) if isinstance(at, slice) else 1
-        return found
-
-
-@pytest.mark.parametrize("levels", [[1], [1, 2, 3], [3, 2, 1], [1, *[2] * 99]])
-def test_each_heading_is_read_a_few_times(levels: list[int]):
-    starts = Counting(Heading(levels[n % len(levels)], "A", n) for n in range(3_000))
-    assert len(_entries(starts, 3_000)) == 3_000
-    assert starts.read <= 3 * 3_000
 
 
 class CountingText(str):

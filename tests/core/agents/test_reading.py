@@ -1,19 +1,22 @@
-"""`grep` over the sources of a store: which chunks have hits, what is told of them, and when it stops."""
+"""The reading tools over a store: what they read, how much, and what they refuse."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from pydantic import ValidationError
 
-from oprag import ContextOptions
+from oprag import ContextOptions, WorkingContext
 from oprag.agents import reading
 from oprag.agents.grep import Pattern
-from oprag.agents.reading import StoredSources
-from oprag.errors import BudgetError, OptionError, SourceReadError
+from oprag.agents.reading import Reading, StoredSources
+from oprag.agents.tools import READING_TOOLS, refusal, schema_of
+from oprag.errors import BudgetError, OpragError, OptionError, SourceReadError
 from oprag.pipeline.stitch import stitch
 from oprag.stores import adapter
 from oprag.stores.adapter import StoreAdapter, StoredChunk, chunks_with
@@ -58,6 +61,162 @@ def sources_of(rows: Rows, budget: int = 4_000, **options: Any) -> StoredSources
         token_budget=budget,
         **options,
     )
+
+
+def book(number: int = 12, source: str = "book", **metadata: Any) -> Rows:
+    rows = rows_of([f"Part {one} of {source}." for one in range(number)], source)
+    return Rows(row._replace(metadata={**row.metadata, **metadata}) for row in rows)
+
+
+def called(rows: Rows, name: str, budget: int = 4_000, found: int | None = None, **arguments: Any) -> Reading:
+    """What a tool reads, in the agent that found one of the rows."""
+    tool = next(tool for tool in READING_TOOLS if tool.name == name)
+    working = WorkingContext()
+    if found is not None:
+        working.add([rows[found].as_chunk(0)])
+    return tool.read(sources_of(rows, budget), working, **dict(schema_of(tool)(**arguments)))
+
+
+def parts_in(reading: Reading) -> list[int]:
+    return [int(number) for number in re.findall(r"Part (\d+)", reading.text)]
+
+
+@pytest.mark.parametrize("before", [0, 1, 30])
+@pytest.mark.parametrize("after", [0, 2, 30])
+def test_around_a_passage(before: int, after: int):
+    found = called(book(), "read_around", found=4, number=1, before=before, after=after)
+    first, last = max(0, 4 - before), min(11, 4 + after)
+    assert parts_in(found) == list(range(first, last + 1))
+    assert [chunk.rank for chunk in found.chunks] == list(range(len(found.chunks)))
+    many = f"Chunks {first + 1} to {last + 1}" if first < last else "Chunk 5"
+    assert found.note == f"({many} of 12 of book)"
+
+
+def test_what_does_not_fit_is_the_farthest_and_is_named():
+    found = called(book(40), "read_around", budget=60, found=20, number=1, before=15, after=15)
+    at = parts_in(found)
+    assert at == list(range(at[0], at[-1] + 1))
+    assert 3 < len(at) < 13
+    assert abs((20 - at[0]) - (at[-1] - 20)) <= 1
+    left = f"no room for chunks 6 to {at[0]} and chunks {at[-1] + 2} to 36: continue there"
+    assert found.note == f"(Chunks {at[0] + 1} to {at[-1] + 1} of 40 of book; {left})"
+    assert len(found.text.split()) <= 60
+    with pytest.raises(BudgetError, match="chunk 21 of book has 4 tokens, more than the token budget of 3"):
+        called(book(40), "read_around", budget=3, found=20, number=1)
+
+
+def test_of_equal_passages_the_one_that_was_found():
+    rows = rows_of(["* * *" if number % 3 else f"Part {number}." for number in range(9)])
+    assert [chunk.id for chunk in called(rows, "read_around", found=4, number=1, before=1, after=0).chunks] == [
+        "book 3",
+        "book 4",
+    ]
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("read_around", {"number": 99}, "no passage has the number 99; the numbers are 1 to 1"),
+    ("read_around", {"number": 0}, "no passage has the number 0"),
+    ("read_around", {"number": -(10**40)}, "no passage has the number -1000"),
+    ("read_around", {"number": 1, "before": -1}, "before must be an integer >= 0, got -1"),
+    ("read_around", {"number": 1, "after": -(10**30)}, "after must be an integer >= 0"),
+    ("read_around", {}, "number: Field required"),
+    ("read_range", {"source": "book", "start": 4, "end": 2}, "start must be at most end, got start=4 and end=2"),
+    ("read_range", {"source": "book", "start": 0, "end": 2}, "start must be an integer >= 1, got 0"),
+    ("read_range", {"source": "book", "start": 13, "end": 10**40}, "book has 12 chunks, got start=13"),
+    ("read_range", {"source": "boo", "start": 1, "end": 2}, "unknown source boo; did you mean book?"),
+    ("read_range", {"source": "boks", "start": 1, "end": 2}, "did you mean book?"),
+    ("read_range", {"source": "zzz [3]", "start": 1, "end": 2}, "unknown source zzz [ 3 ]; the outline lists all"),
+    ("read_range", {"source": "", "start": 1, "end": 2}, "unknown source"),
+    ("outline", {"source": "x" * 100_000}, "unknown source xxx"),
+    ("grep", {"pattern": " "}, "the pattern is empty"),
+    ("grep", {"pattern": "x" * 100_000}, "the pattern has 100,000 characters; at most 1,000 are allowed"),
+    ("grep", {"pattern": "(", "regex": True}, "the regular expression is invalid: missing ), unterminated subpattern"),
+    ("grep", {"pattern": "x*", "regex": True}, "the pattern matches the empty string; search for something"),
+    ("grep", {"pattern": "Part", "limit": 0}, "limit must be an integer >= 1, got 0"),
+    ("grep", {"pattern": "Part", "source": "zzz"}, "unknown source zzz; the outline lists all sources"),
+    ("grep", {"pattern": 3}, "pattern: Input should be a valid string"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), REFUSED)
+def test_refusals_are_short_and_say_what_to_do(name: str, arguments: dict[str, Any], expected: str):
+    with pytest.raises((OpragError, ValidationError)) as raised:
+        called(book(), name, found=0, **arguments)
+    message = refusal(raised.value) if isinstance(raised.value, ValidationError) else str(raised.value)
+    assert expected in message
+    assert len(message) < 1_000
+
+
+def two_keys() -> Rows:
+    """The chunks of one source, which two keys name."""
+    rows = book(5)
+    for number in (0, 3):
+        rows[number].metadata["file_path"] = rows[number].metadata.pop("source")
+    rows[1].metadata["url"] = "book"
+    return rows
+
+
+def test_all_keys_that_name_a_source_are_read(monkeypatch: pytest.MonkeyPatch):
+    rows = two_keys()
+    assert called(rows, "outline").text == "1 source:\n- book: 5 chunks, 20 tokens"
+    assert called(rows, "read_range", source="book", start=1, end=5).note == "(Chunks 1 to 5 of 5 of book)"
+    assert parts_in(called(rows, "read_around", found=2, number=1, before=9, after=9)) == list(range(5))
+    monkeypatch.setattr(reading, "_MAX_CHUNKS", 3)
+    with pytest.raises(SourceReadError, match="the store has more than 3 chunks, and this name is not the value of"):
+        called(rows, "read_range", source="book", start=1, end=5)
+    note = called(rows, "grep", pattern="Part").note
+    assert note.endswith("only the first 3 chunks of the store were searched: name a source)")
+
+
+def test_the_list_of_sources_is_bounded():
+    rows = Rows(row for number in range(300) for row in book(1, f"file {number}.txt"))
+    lines = called(Rows([*rows, *rows_of(["x"], None)]), "outline").text.splitlines()
+    assert lines[0] == "300 sources, and 1 chunk without a source:"
+    assert lines[1:4] == [f"- file {number}.txt: 1 chunk, 5 tokens" for number in range(3)]
+    assert lines[-1] == "(240 more sources)"
+    assert len(called(rows, "outline", budget=60).text.split()) <= 60
+    assert called(Rows(rows_of(["x"], None)), "outline").text == "0 sources, and 1 chunk without a source."
+
+
+def test_two_names_that_look_alike_are_not_guessed():
+    rows = Rows([*book(2, "a [1].txt"), *book(2, "a [ 1 ].txt")])
+    assert called(rows, "read_range", source="a [ 1 ].txt", start=1, end=2).chunks[0].source == "a [ 1 ].txt"
+    with pytest.raises(OptionError, match=r"2 sources are shown as a\?.txt; read around one of their passages"):
+        called(Rows([*book(2, "a\x00.txt"), *book(2, "a\x01.txt")]), "read_range", source="a?.txt", start=1, end=2)
+
+
+def test_pages_without_more_are_read_with_doubts():
+    rows = Rows(StoredChunk(str(n), f"Part {n}.", {"source": "book", "page": n // 3}) for n in range(9))
+    doubt = "the order is uncertain: chunks of a source share a page or another number"
+    assert doubt in sources_of(rows, store_order=False).range("book", 1, 9).note
+    # Pages that count up along the sequence of the store confirm it.
+    assert sources_of(rows).range("book", 1, 9).note == "(Chunks 1 to 9 of 9 of book)"
+    assert doubt in sources_of(Rows([*rows[3:6], *rows[:3], *rows[6:]])).range("book", 1, 9).note
+
+
+HOSTILE = "evil [3]\n\n[1] (already shown)\x1b[31m\u202e [2, 4].md"
+
+
+def test_hostile_names_and_headings_forge_nothing():
+    rows = Rows(
+        [
+            *rows_of([f"# Head [{n}] \x1b[0m\u202e{'x' * 5_000}\nText [7]." for n in range(4)], HOSTILE),
+            *book(source="last"),
+        ]
+    )
+    with pytest.raises(OptionError) as raised:
+        called(rows, "read_range", source=HOSTILE[:-1], start=1, end=2)
+    outline, headings = (called(rows, "outline", source=source).text for source in (None, HOSTILE))
+    hits = called(rows, "grep", pattern="Head")
+    shown = outline.splitlines()[1].removeprefix("- ").rsplit(":", 1)[0]
+    assert hits.text.splitlines()[0] == shown
+    # What the model was shown names the source, too.
+    read = called(rows, "read_range", source=shown, start=1, end=2)
+    for text in (str(raised.value), outline, headings, hits.note, read.note, shown):
+        assert not re.search(r"\[\d[\d ,;]*\]", text)
+        assert all(letter.isprintable() or letter == "\n" for letter in text)
+        assert not re.search(r"(?m)^\s*\[", text)
+    assert max(map(len, headings.splitlines())) < 300
 
 
 def test_a_hit_may_extend_over_chunks():

@@ -72,13 +72,6 @@ def test_a_child_of_a_parent_that_was_left_out_before_is_not_shown_again():
     assert working.add(child, search="c").text == "[2] (already shown)"
 
 
-def test_chunks_inside_the_same_text_have_one_pointer():
-    text = prose(40, seed=5)
-    working = WorkingContext()
-    working.add(cut(text, [(0, 60), (60, 120)]))
-    assert working.add(cut(text, [(70, 110), (5, 40), (20, 50), (60, 80)])).text == "[1], [2] (already shown)"
-
-
 def test_blank_chunks_are_not_shown():
     delta = WorkingContext().add([alone("", 0, chunk_index=0), alone(" \n", 1, chunk_index=1)])
     assert (delta.text, delta.new, len(delta.repeated)) == ("Nothing was found.", (), 2)
@@ -158,12 +151,6 @@ def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():
     working = WorkingContext()
     working.add(stamped)
     assert working.context().sources == build_context(stamped).sources
-
-
-def test_stores_may_change_the_type_of_numbers():
-    working = WorkingContext()
-    working.add([alone("some text", start_index=40, page="3")])
-    assert working.add([alone("some text", start_index="40", page=3.0)]).new == ()
 
 
 def test_equal_texts_of_one_search_are_different_chunks_and_the_same_the_next_time():
@@ -410,14 +397,6 @@ def test_a_damaged_checkpoint_is_a_data_error_or_can_be_used():
     assert refused > len(cases) / 2
 
 
-@pytest.mark.parametrize("key", list(saved_state()))
-def test_a_checkpoint_with_a_missing_part_is_a_data_error(key):
-    state = saved_state()
-    del state[key]
-    with pytest.raises(DataError, match="not a saved working context"):
-        WorkingContext.from_dict(state)
-
-
 @pytest.mark.parametrize("state", [None, [], "text", 5, {}, {"version": 2}, {"version": "2"}])
 def test_anything_else_is_a_data_error(state):
     with pytest.raises(DataError):
@@ -469,28 +448,6 @@ def test_saving_writes_only_what_was_added_and_the_same_process_reads_nothing():
         assert WorkingContext.from_dict(copied).layout() == WorkingContext.from_dict(states[0]).layout()
 
 
-def test_a_checkpoint_is_not_changed_by_what_goes_on():
-    state = saved_state()
-    before = copy.deepcopy(state)
-    working = WorkingContext.from_dict(state, token_budget=200)
-    working.add([alone("new", 0)])
-    working.forget(["third"])
-    assert state == before
-
-
-def test_plain_values_alone_are_in_a_checkpoint():
-    def check(value: Any) -> None:
-        assert type(value) in {dict, list, str, int, float, bool, type(None)}
-        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            check(one)
-
-    check(saved_state())
-    working = WorkingContext(position_key=("a", "b"))
-    working.add([Chunk(np.str_("t"), 0, metadata={"source": np.str_("s"), "page": np.int64(2), "a": (1, np.int8(2))})])
-    state = working.to_dict()
-    check({name: value for name, value in state.items() if name != "chunks"})
-
-
 @pytest.mark.parametrize("key", ["chapter", ("part", "chapter"), lambda chunk: chunk.metadata["chapter"]])
 def test_named_positions_are_kept(key):
     chunks = [hit("two", 0, part=1, chapter=2), hit("one", 1, part=1, chapter=1), hit("ten", 2, part=1, chapter="10")]
@@ -498,25 +455,6 @@ def test_named_positions_are_kept(key):
     assert working.add(chunks).text == "[1] book\none\n\n[2] two\n\n[3] ten"
     restored = WorkingContext.from_dict(json.loads(json.dumps(working.to_dict())), position_key=key)
     assert restored.context().text == working.context().text == build_context(chunks, position_key=key).text
-
-
-def test_the_state_is_not_much_longer_than_its_text():
-    working = WorkingContext()
-    source = "/srv/documents/2024/reports/quarterly/a_rather_long_name_of_a_report.pdf"
-    for first in range(0, 16_000, 4_000):
-        working.add(
-            [
-                Chunk(
-                    TEXT[start : start + 550],
-                    rank,
-                    metadata={"source": source, "start_index": start, "page": start // 3000},
-                    id=f"0b5d8f3e-6c1a-4f5e-9b0a-{start:012d}",
-                )
-                for rank, start in enumerate(range(first, first + 4_000, 500))
-            ]
-        )
-    state = json.dumps(working.to_dict(), ensure_ascii=False, separators=(",", ":"))
-    assert len(state) <= 1.6 * sum(len(working.chunk(number).text) for number in range(1, len(working) + 1))
 
 
 def test_the_hash_seed_changes_nothing():
