@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, PIIMiddleware
+from langchain.agents.middleware import PIIMiddleware
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from oprag import Chunk, WorkingContext
 from oprag.agents.search_result_blocks import is_block
-from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     OrderPreservingMiddleware,
     cited_message,
@@ -33,7 +31,6 @@ from tests.adapters.langchain.agents import (
     ScriptedModel,
     agent_of,
     asked,
-    found,
     has_whole_prefix,
     search_tool,
     thread,
@@ -176,17 +173,6 @@ def test_blocks_of_thinking_stay_and_each_text_has_its_own_citations():
     assert sent == [{name: value for name, value in block.items() if name != "annotations"} for block in answer.content]
 
 
-def test_reasoning_beside_a_text_is_shown_and_not_sent_back_as_a_block():
-    def reply(_: Any) -> AIMessage:
-        return AIMessage("It sank [1].", additional_kwargs={"reasoning_content": "Hm."})
-
-    agent, model = citing_agent(reply, "Yes.", checkpointer=InMemorySaver())
-    answer = agent.invoke(asked(), thread())["messages"][-1]
-    assert [block["type"] for block in answer.content_blocks] == ["reasoning", "text"]
-    agent.invoke(asked(), thread())
-    assert [message.content for message in model.requests[-1] if message.additional_kwargs] == ["It sank [1]."]
-
-
 def test_what_another_middleware_redacts_stays_redacted():
     agent, model = citing_agent(
         "Write to ada@example.com [1].",
@@ -206,15 +192,6 @@ def test_what_another_middleware_redacts_stays_redacted():
     agent.invoke(asked(), thread())
     assert "ada@" not in str([message.content for message in model.requests[-1]])
     assert "Write to nobody [1]." in [message.content for message in model.requests[-1]]
-
-
-def test_an_annotated_answer_is_annotated_once():
-    agent, _ = citing_agent(ANSWER, checkpointer=InMemorySaver())
-    state = agent.invoke(asked(), thread())
-    update = OrderPreservingMiddleware(cite=True).after_agent(state, None)
-    assert update is not None
-    assert update["messages"] == state["messages"][-1:]
-    assert OrderPreservingMiddleware(cite=True).after_agent({"messages": []}, None) is None
 
 
 def test_a_text_that_replaces_the_annotated_one_is_sent_as_it_is():
@@ -323,63 +300,6 @@ def test_a_result_without_middleware_is_complete():
     # Nothing has a number, so that nothing of ours is cited.
     cited = working_context_of({"messages": [message]}).cited(claude([message]))
     assert (cited.citations, cited.unknown) == ((), ("[ 2 ] log.pdf, page 4",))
-
-
-def foreign(*, artifact: bool = True) -> BaseTool:
-    """A tool as in Anthropic's documentation, with the documents as its artifact or without."""
-
-    def blocks(query: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "type": "search_result",
-                "source": f"https://b.c/{place}",
-                "title": f"[7] Page {place}",
-                "content": [{"type": "text", "text": document.page_content}],
-                "citations": {"enabled": True},
-            }
-            for place, document in enumerate(found(query))
-        ]
-
-    if artifact:
-
-        @tool("search", response_format="content_and_artifact")
-        def with_artifact(query: str) -> Any:
-            """Search."""
-            return blocks(query), found(query)
-
-        return with_artifact
-
-    @tool("search")
-    def without_artifact(query: str) -> Any:
-        """Search."""
-        return blocks(query)
-
-    return without_artifact
-
-
-def test_blocks_of_another_tool_are_replaced_by_ours():
-    model = ScriptedModel(turns=[["7 2"], claude])
-    result = agent_of(model, [foreign()]).invoke(asked())
-    assert [block["title"] for block in passages(model.requests[-1])] == ["[1] voyage.txt", "[2] voyage.txt"]
-    assert [one.number for one in working_context_of(result).cited(result["messages"][-1]).citations] == [1, 2]
-
-
-def test_blocks_without_documents_are_announced_and_their_citations_unknown():
-    model = ScriptedModel(turns=[["7 2"], claude])
-    with pytest.warns(RetrievalWarning, match="search_result blocks without documents"):
-        result = agent_of(model, [foreign(artifact=False)]).invoke(asked())
-    cited = working_context_of(result).cited(result["messages"][-1])
-    assert (cited.citations, cited.unknown) == ((), ("[7] Page 0", "[7] Page 1"))
-
-
-def test_cleared_blocks_are_shown_again_where_they_are_pointed_to():
-    clear = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=1, keep=1)])
-    model = ScriptedModel(turns=[["7 2"], ["2 9"], claude])
-    agent = agent_of(model, [search_tool(content="search_result")], middleware=[clear, OrderPreservingMiddleware()])
-    result = agent.invoke(asked())
-    read = passages(model.requests[-1])
-    assert [block["title"] for block in read] == ["[1] voyage.txt", "[3] voyage.txt"]
-    assert [one.number for one in working_context_of(result).cited(result["messages"][-1]).citations] == [1, 3]
 
 
 def test_only_a_tool_with_text_tells_the_model_to_cite_by_numbers():

@@ -1,14 +1,12 @@
 """What the model of an agent reads of several searches, through LangChain's own `create_agent`."""
 
-import asyncio
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -27,7 +25,6 @@ from tests.adapters.langchain.agents import (
     asked,
     dangling,
     found,
-    has_whole_prefix,
     numbering,
     plain,
     results_in,
@@ -202,52 +199,6 @@ def test_a_history_without_a_checkpointer_has_the_same_numbers_and_texts():
     assert [plain(request) for request in as_json.requests] == [plain(request) for request in kept.requests]
 
 
-async def test_two_threads_of_one_agent_at_once():
-    def turns(messages: list[Any]) -> AIMessage:
-        # Each thread searches for what its question says.
-        (question,) = (message.text for message in messages if isinstance(message, HumanMessage))
-        number = sum(isinstance(message, AIMessage) for message in messages)
-        if number == 3:
-            return AIMessage("The end.")
-        query = " ".join(str(int(question) + step) for step in range(number + 1))
-        return AIMessage("", tool_calls=[{"name": "search", "args": {"query": query}, "id": f"call-{number}"}])
-
-    model = ScriptedModel(turns=[turns])
-    agent = agent_of(model, checkpointer=InMemorySaver())
-    expected = {
-        start: {step + 1: f"Part {start + step} of voyage.txt." for step in range(3)} for start in range(0, 32, 4)
-    }
-    with ThreadPoolExecutor(8) as pool:
-        runs = {start: pool.submit(agent.invoke, asked(str(start)), thread(f"sync {start}")) for start in expected}
-        assert {start: numbering(future.result()) for start, future in runs.items()} == expected
-    tasks = [agent.ainvoke(asked(str(start)), thread(f"async {start}")) for start in expected]
-    assert [numbering(result) for result in await asyncio.gather(*tasks)] == list(expected.values())
-
-
-@both_sides
-async def test_an_agent_as_a_tool_has_a_working_context_of_its_own(is_async: bool):
-    inner_model = ScriptedModel(turns=[["1 2"], "Found [1] and [2]."])
-    inner = agent_of(inner_model)
-
-    @tool("research")
-    async def aresearch(question: str) -> str:
-        """Let another agent search."""
-        return (await inner.ainvoke(asked(question)))["messages"][-1].text  # type: ignore[no-any-return]
-
-    @tool("research")
-    def research(question: str) -> str:
-        """Let another agent search."""
-        return inner.invoke(asked(question))["messages"][-1].text  # type: ignore[no-any-return]
-
-    delegated = {"name": "research", "args": {"question": "x"}}
-    model = ScriptedModel(turns=[["7"], [delegated], ["7 1"], "The end."])
-    agent = agent_of(model, [search_tool(), aresearch if is_async else research], checkpointer=InMemorySaver())
-    result = await run(agent, asked(), thread(), is_async=is_async)
-    assert results_in(inner_model.requests[-1])[0].startswith("[1] voyage.txt\nPart 1 of")
-    assert numbering(result) == {1: "Part 7 of voyage.txt.", 2: "Part 1 of voyage.txt."}
-    assert results_in(model.requests[-1])[1] == "Found [1] and [2]."
-
-
 def test_text_of_a_removed_message_is_shown_again_with_its_number():
     model = ScriptedModel(turns=[["7 2"], "First.", ["2 9"], "Second.", ["2 7"], "Third."], counts_calls=True)
     agent = agent_of(model, checkpointer=InMemorySaver())
@@ -262,25 +213,6 @@ def test_text_of_a_removed_message_is_shown_again_with_its_number():
         "[1] (already shown)\n\n[2] voyage.txt\nPart 7 of voyage.txt.",
     ]
     assert not dangling(model.requests[-1], working_context_of(result))
-
-
-@both_sides
-async def test_streams_have_the_texts_that_the_model_reads(is_async: bool):
-    model = ScriptedModel(turns=SEARCHES)
-    agent = agent_of(model)
-    modes = ["updates", "values", "messages"]
-    if is_async:
-        events = [event async for event in agent.astream(asked(), stream_mode=modes)]
-    else:
-        events = list(agent.stream(asked(), stream_mode=modes))
-    *_, (_, values) = (event for event in events if event[0] == "values")
-    assert results_in(values["messages"]) == results_in(model.requests[-1])
-    ours = "OrderPreservingMiddleware.before_model"
-    updates = [update[ours] for mode, update in events if mode == "updates" and update.get(ours)]
-    assert [results_in(update["messages"]) for update in updates] == [[text] for text in results_in(values["messages"])]
-    assert all(json.dumps(update["working_context"]) for update in updates)
-    streamed = [message for mode, event in events if mode == "messages" for message in event[:1]]
-    assert [message.text for message in streamed if isinstance(message, AIMessage)][-1] == "It is [1] and [4, 9]."
 
 
 @pytest.mark.parametrize(
@@ -303,22 +235,6 @@ async def test_streams_have_the_texts_that_the_model_reads(is_async: bool):
 def test_invalid_options_are_rejected(options: dict[str, Any]):
     with pytest.raises(OptionError):
         OrderPreservingMiddleware(**options)
-
-
-def test_a_search_whose_documents_are_all_dropped_says_so():
-    placed = Document("Placed.", metadata={"source": "a", "chunk_index": 0})
-    answers = {"placed": [placed], "unplaced": [Document("Unplaced.", metadata={"source": "a"})]}
-
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> tuple[str, list[Document]]:
-        """Search."""
-        return shown(answers[query])
-
-    ours = OrderPreservingMiddleware(on_missing_position="drop")
-    model = ScriptedModel(turns=[["unplaced"], ["placed"], "The end."])
-    agent_of(model, [search], middleware=[ours]).invoke(asked())
-    assert results_in(model.requests[-1]) == ["Nothing was found.", "[1] a\nPlaced."]
-    assert has_whole_prefix(model.requests[1], model.requests[2])
 
 
 def test_a_tool_of_text_alone_is_warned_about():

@@ -6,13 +6,11 @@ import pytest
 from langchain.agents.middleware import (
     ClearToolUsesEdit,
     ContextEditingMiddleware,
-    HumanInTheLoopMiddleware,
     PIIMiddleware,
     SummarizationMiddleware,
     wrap_model_call,
 )
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from oprag.langchain import OrderPreservingMiddleware, working_context_of
 from tests.adapters.langchain.agents import (
@@ -107,37 +105,3 @@ def test_redacted_prompts_stay_redacted(layout: Any):
     first, *_, last = results_in(model.requests[-1])
     assert first == "[1] voyage.txt\n[X] of voyage.txt."
     assert "Part 9 of voyage.txt." in last
-
-
-@both_sides
-@pytest.mark.parametrize("decision", ["approve", "edit", "reject"])
-async def test_a_person_decides_about_a_search(decision: Any, is_async: bool):
-    asking = HumanInTheLoopMiddleware({"search": {"allowed_decisions": ["approve", "edit", "reject"]}})
-    model = ScriptedModel(turns=[["7"], ["2 7"], "The end."])
-    agent = agent_of(model, middleware=[asking, OrderPreservingMiddleware()], checkpointer=InMemorySaver())
-
-    async def run(given: Any) -> Any:
-        return await agent.ainvoke(given, thread()) if is_async else agent.invoke(given, thread())
-
-    state = await run(asked())
-    assert state["__interrupt__"]
-    state = await run(Command(resume={"decisions": [{"type": "approve"}]}))
-    assert numbering(state) == {1: "Part 7 of voyage.txt."}
-    decided: dict[str, Any] = {"type": decision}
-    if decision == "edit":
-        decided["edited_action"] = {"name": "search", "args": {"query": "30 7"}}
-    if decision == "reject":
-        decided["message"] = "Not that."
-    state = await run(Command(resume={"decisions": [decided]}))
-    shown = results_in(model.requests[-1])[1]
-    if decision == "reject":
-        assert shown.endswith("Not that.")  # older versions of LangChain add nothing
-    else:
-        assert (
-            shown
-            == {
-                "approve": "[2] voyage.txt\nPart 2 of voyage.txt.\n\n[1] (already shown)",
-                "edit": "[1] (already shown)\n\n[2] voyage.txt\nPart 30 of voyage.txt.",
-            }[decision]
-        )
-    assert len(working_context_of(state)) == (1 if decision == "reject" else 2)

@@ -112,6 +112,13 @@ class FoundNode(NodeWithScore):
 
 TEXT = 'Part 7 of "voyage.txt".\nIt is größer.'
 PLAIN = {"page_content": TEXT, "metadata": {"source": "book", "start_index": 7}}
+BLOCK = {
+    "type": "search_result",
+    "source": "https://b.c/1",
+    "title": "[7] Page",
+    "content": [{"type": "text", "text": TEXT}],
+    "citations": {"enabled": True},
+}
 FORMS: dict[str, dict[str, Any]] = {
     "documents with scores": {"content": TEXT, "artifact": [(Document(TEXT), 0.5)]},
     "nodes": {
@@ -127,6 +134,15 @@ FORMS: dict[str, dict[str, Any]] = {
     "JSON": {"content": json.dumps([PLAIN], ensure_ascii=False), "artifact": None},
     "JSON in a mapping": {"content": json.dumps({"query": "7", "documents": [PLAIN]}), "artifact": None},
     "JSON in blocks": {"content": [{"type": "text", "text": json.dumps(PLAIN)}], "artifact": None},
+    "plain documents without metadata": {
+        "content": TEXT,
+        "artifact": [{"page_content": TEXT, "metadata": None, "id": [1]}],
+    },
+    "documents that say that they have a number": {
+        "content": TEXT,
+        "artifact": [{"page_content": TEXT, "metadata": {"source": "a", "oprag": 5}, "id": 3}],
+    },
+    "blocks of another tool": {"content": [BLOCK], "artifact": [Document(TEXT)]},
 }
 
 
@@ -134,7 +150,12 @@ FORMS: dict[str, dict[str, Any]] = {
 @pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 def test_documents_of_any_form_are_gathered(form: str):
     state = gathered(result("7", 1, **FORMS[form]))
-    assert state["messages"][0].content.endswith(TEXT)
+    (message,) = state["messages"]
+    if form.startswith("blocks"):
+        assert message.content == [BLOCK | {"source": "unknown", "title": "[1]"}]
+    else:
+        assert message.content.endswith(TEXT)
+    assert message.artifact[0].metadata["oprag"] == {"rank": 0, "number": 1}
     (chunk,) = working_context_of(state).context().kept
     assert chunk.text == TEXT
 
@@ -157,6 +178,7 @@ UNREADABLE = [
     ({"artifact": None}, "text without documents"),
     ({"artifact": [{"text": "Part"}]}, "a list of dict that are not documents"),
     ({"artifact": [("Part", 0.5)]}, "a list of tuple that are not documents"),
+    ({"artifact": None, "content": [BLOCK]}, "search_result blocks without documents"),
     (
         {"artifact": None, "name": "recall", "content": "/retrieved/ab/chunk_1.md\n/retrieved/ab/chunk_2.md"},
         "paths of files",
@@ -171,22 +193,6 @@ def test_what_looks_like_a_search_and_cannot_be_read_is_told_once(changes: Any, 
     with pytest.warns(RetrievalWarning, match=f"tool '{name}' are not gathered: they are {form}; use ") as caught:
         assert gather_search_results(state) == {}
     assert len(caught) == 1
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        {"page_content": "Part 7 of voyage.txt."},
-        {"page_content": "Part 7 of voyage.txt.", "metadata": None, "id": [1]},
-        {"page_content": "Part 7 of voyage.txt.", "metadata": {"source": "a", "oprag": 5}, "id": 3, "type": "Document"},
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
-def test_documents_as_plain_values_are_gathered(document: Any):
-    state = gathered(result("7", 1, artifact=[document]))
-    assert state["messages"][0].content.endswith("Part 7 of voyage.txt.")
-    assert state["messages"][0].artifact[0].metadata["oprag"] == {"rank": 0, "number": 1}
 
 
 def test_a_message_of_content_blocks_becomes_text():

@@ -14,7 +14,7 @@ from langchain.tools import ToolRuntime
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import InjectedToolCallId, tool
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -129,23 +129,6 @@ def test_a_file_keeps_when_it_was_created_and_is_written_only_if_it_changes():
     assert first["created_at"] == first["modified_at"]
     second = agent.invoke(asked(), thread())["files"][BOOK]
     assert second["created_at"] == first["created_at"] < second["modified_at"]
-
-
-def test_edits_of_the_agent_last_until_more_is_found_in_the_source():
-    @tool
-    def edit(path: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
-        """Write over a file."""
-        update = {"files": {path: {"content": "Mine.", "encoding": "utf-8"}}}
-        return Command(update={**update, "messages": [ToolMessage("Done.", tool_call_id=tool_call_id)]})
-
-    edits: list[Any] = [[{"name": "edit", "args": {"path": path}, "id": path}] for path in (BOOK, "/notes.md")]
-    model = ScriptedModel(turns=[["7"], *edits, "The end.", ["8"], "The end."])
-    agent = filing(model, [search_tool(), edit], checkpointer=InMemorySaver())
-    assert agent.invoke(asked(), thread())["files"][BOOK]["content"] == "Mine."
-    files = agent.invoke(asked(), thread())["files"]
-    assert files["/notes.md"]["content"] == "Mine."
-    assert "Part 7" in files[BOOK]["content"]
-    assert "Part 8" in files[BOOK]["content"]
 
 
 @pytest.mark.parametrize("moved", ["call-0-0", "call/0.0"])

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from llama_index.core.agent.workflow import FunctionAgent, ToolCallResult
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import (
     ChatMessage,
     CitableBlock,
@@ -111,19 +111,6 @@ async def test_a_plain_agent_shows_each_passage_once_and_again_after_its_memory_
     memory.reset()
     await agent.run("What?", ctx=ctx, memory=memory)
     assert [block.title for block in passages(llm.calls[-1])] == ["[1] book", "[3] book"]
-
-
-async def test_only_what_the_model_reads_changes():
-    llm = ScriptedAgentLLM(turns=TURNS)
-    agent = OrderPreservingFunctionAgent(llm=llm, tools=[citing_tool()], layout="compact")
-    handler = agent.run("What?")
-    seen = [event async for event in handler.stream_events()]
-    await handler
-    outputs = [event.tool_output.blocks for event in seen if isinstance(event, ToolCallResult)]
-    assert [[block.block_type for block in blocks] for blocks in outputs] == [
-        ["citable", "citable"],
-        ["text", "citable"],
-    ]
 
 
 async def test_an_answer_of_an_agent_as_a_message():

@@ -142,17 +142,6 @@ async def test_two_agents_of_a_workflow_read_one_context():
     assert last == f"{ALL}[1] book\nText 3 of book.\n\n[3] Text 5 of book.\n\n[2] Text 9 of book."
 
 
-async def test_under_another_scratchpad_key_the_text_is_shown_again():
-    # The tool does not know where its earlier results are.
-    turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}], "Done."]
-    agent, llm = agent_with(turns, scratchpad_key="mine")
-    await agent.run("What?")
-    assert llm.results() == [
-        "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
-        "[1] book\nText 3 of book.\n\n[3] Text 5 of book.",
-    ]
-
-
 @pytest.mark.parametrize(
     "options",
     [{"layout": "other"}, {"layout": None}, {"compact_above": -1}, {"compact_above": "x"}, {"compact_above": 9}],
@@ -160,13 +149,6 @@ async def test_under_another_scratchpad_key_the_text_is_shown_again():
 def test_invalid_options_are_refused(options: dict[str, Any]):
     with pytest.raises(ValidationError, match=next(iter(options))):
         agent_with([], **options)
-
-
-def test_a_class_of_its_own_can_be_made_of_it():
-    class Mine(OrderPreservingFunctionAgent):
-        pass
-
-    assert Mine(llm=ScriptedAgentLLM(turns=[]), layout="compact").layout == "compact"
 
 
 async def test_an_agent_with_reading_tools_alone_has_the_budget_of_the_last_search():

@@ -30,7 +30,6 @@ pytestmark = agent_warnings
 
 BY_WORDS: dict[str, Any] = {"count_tokens": lambda text: len(text.split())}
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-ALL = "Everything that was found so far, in the order of the sources:\n\n"
 
 
 def parts(source: str = "book", **metadata: Any) -> list[TextNode]:
@@ -153,15 +152,6 @@ async def test_the_next_run_knows_what_was_read(saved: bool):
     assert llm.results()[2].startswith("[1], [2], [3] (already shown)\n\n[4] book\nPart three of book.")
 
 
-async def test_a_call_of_ones_own():
-    tools = tools_for(index_of(parts()))
-    ctx: Context = Context(FunctionAgent(llm=ScriptedAgentLLM(turns=[]), tools=tools))
-    read = {tool.metadata.name: tool for tool in tools}["read_range"]
-    results = await asyncio.gather(*(read.acall(source="book", start=1, end=2, ctx=ctx) for _ in range(3)))
-    assert sorted(result.content.count("Part") for result in results) == [0, 0, 2]
-    assert results[0].raw_input["kwargs"] == {"source": "book", "start": 1, "end": 2}
-
-
 @pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
 def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
     _, read_around, read_range, outline, grep = tools_for(index_of(parts()))
@@ -205,11 +195,6 @@ async def test_refusals_are_errors_that_the_model_reads(call: dict[str, Any], ex
     assert expected in results[1]
     assert [output.is_error for output in outputs] == [False, True, False]
     assert len(await working_context_of(ctx)) == 2
-
-
-async def test_numbers_may_be_given_as_text():
-    results, _, _ = await after(index_of(parts()), SEARCH, [{"tool": "read_around", "number": "1", "after": "0"}])
-    assert results[1].endswith("(Chunks 4 to 6 of 10 of book)")
 
 
 def tenants() -> VectorStoreIndex:

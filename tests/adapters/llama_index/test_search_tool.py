@@ -24,7 +24,6 @@ from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 from pydantic import ValidationError
 
-from oprag.adapters.fields import OPTIONS
 from oprag.errors import OptionError
 from oprag.llama_index import (
     OrderPreservingRetriever,
@@ -217,24 +216,6 @@ async def test_what_a_memory_dropped_is_shown_again(memory_kind: Any, words: int
     assert "\n".join([*kept, last]).count("Text 5 of book.") == 1
 
 
-async def test_memory_is_not_read_for_the_searches_of_one_run():
-    class Counting(ChatMemoryBuffer):
-        def get(self, *args: Any, **kwargs: Any) -> list[ChatMessage]:
-            reads.append(1)
-            return super().get(*args, **kwargs)
-
-    async def reads_with(tool: Any) -> int:
-        reads.clear()
-        llm = ScriptedAgentLLM(turns=[[{"query": "1"}], [{"query": "2 1"}, {"query": "3"}], [{"query": "4"}], "Done."])
-        memory = Counting.from_defaults(token_limit=10_000)
-        await FunctionAgent(llm=llm, tools=[tool]).run("What?", memory=memory)
-        return len(reads)
-
-    reads: list[int] = []
-    plain = FunctionTool.from_defaults(lambda query: query, name="search", description="Search.")
-    assert await reads_with(create_search_tool(NumberedRetriever())) == await reads_with(plain)
-
-
 async def test_an_agent_that_does_not_see_what_another_read_gets_the_text():
     react = ReActLLM(
         turns=[
@@ -267,16 +248,6 @@ async def test_a_react_agent_remembers_what_an_earlier_run_read():
         await agent.run(question, ctx=ctx, memory=memory)
     assert llm.prompts[-1].count("Text 3 of book.") == 1
     assert "[1] (already shown)\n\n[3] book\nText 5 of book." in llm.prompts[-1]
-
-
-async def test_a_react_agent_whose_memory_dropped_the_text_reads_it_again():
-    turns = [ReActLLM.action("9 3"), ReActLLM.answer("Yes."), ReActLLM.action("3 5"), ReActLLM.answer("No.")]
-    llm = ReActLLM(turns=turns)
-    agent = ReActAgent(llm=llm, tools=[create_search_tool(NumberedRetriever())])
-    ctx = Context(agent)
-    for question in ("One?", "Two?"):
-        await agent.run(question, ctx=ctx, memory=ChatMemoryBuffer.from_defaults(token_limit=10_000))
-    assert "[1] book\nText 3 of book.\n\n[3] Text 5 of book." in llm.prompts[-1]
 
 
 def predicted(tool: SearchTool, query: str) -> str:
@@ -416,35 +387,6 @@ async def test_other_indexes_can_be_searched():
     index = SummaryIndex(DOCUMENT_NODES[:5], storage_context=storage)
     nodes = await searched(index, QUERY)
     assert [scored.node_id for scored in nodes] == ["n0", "n1", "n2", "n3", "n4"]
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_every_option_is_taken_by_the_search_or_by_the_working_context(name: str):
-    values: dict[str, Any] = {
-        "k": 3,
-        "max_candidates": 20,
-        "token_budget": 50,
-        "count_tokens": len,
-        "order": "rank",
-        "seed": 3,
-        "source_ranking": "name",
-        "on_missing_position": "first",
-        "on_uncertain": "ignore",
-        "source_key": "file_name",
-        "position_key": "chunk_index",
-        "similarity_threshold": 0.1,
-        "redundancy_threshold": 0.9,
-        "min_chunks": 1,
-        "neighbors": 1,
-        "continuity": 0.3,
-        "whole_source_tokens": 9,
-        "stitch": False,
-        "separator": "\n",
-        "gap": "...",
-        "header": "x",
-    }
-    index = VectorStoreIndex(DOCUMENT_NODES, embed_model=HashedWords())
-    create_search_tool(index, **{name: values[name]})
 
 
 @pytest.mark.parametrize(

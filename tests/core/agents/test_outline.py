@@ -28,11 +28,6 @@ def cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Chunk]:
     ]
 
 
-def windows(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
-    starts = range(0, max(1, len(text) - overlap), size - overlap)
-    return [(start, min(len(text), start + size)) for start in starts]
-
-
 def headings(chunks: Sequence[Chunk], source: str = "a.md") -> Headings:
     """The headings of an outline; none if it has equal parts instead."""
     entries = [(entry.level, entry.title) for entry in outline_entries(chunks, source)]
@@ -258,12 +253,6 @@ def test_headings_do_not_depend_on_a_split_by_lines(document: tuple[str, Heading
     texts = ["".join(lines[start:end]) for start, end in pairwise(edges)]
     assert headings(chunks_of(texts)) == expected
     assert headings(chunks_of([one.strip() for one in texts])) == expected
-
-
-@given(document=documents(), size=st.integers(50, 200), overlap=st.integers(20, 40))
-def test_headings_do_not_depend_on_windows_without_offsets(document: tuple[str, Headings], size: int, overlap: int):
-    text, expected = document
-    assert headings(chunks_of([text[start:end] for start, end in windows(text, size, overlap)])) == expected
 
 
 # Work.

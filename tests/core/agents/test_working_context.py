@@ -506,16 +506,6 @@ def test_chunks_that_all_overlap_each_other_do_not_take_quadratic_time():
     assert sum(map(len, many.layout())) < 200_000
 
 
-def test_the_work_of_a_search_grows_with_what_is_new():
-    spans = [(start, start + 120) for start in range(0, 20_000, 100)]
-    few, many = gathered(spans[:20]), gathered(spans[:160])
-    new = cut(TEXT, spans[160:])
-    assert calls_of(lambda: many.add(new)) < 1.2 * calls_of(lambda: few.add(new))
-    empty = WorkingContext()
-    small, large = calls_of(lambda: empty.add(new[:10])), calls_of(lambda: WorkingContext().add(new))
-    assert large < 6 * small
-
-
 def test_source_and_page_are_written_where_they_change():
     pages = [Chunk(f"Page {page}.", page, metadata={"source": "a.pdf", "page_label": str(page)}) for page in (1, 5, 9)]
     other = Chunk("Elsewhere.", 3, metadata={"source": "b.pdf"})
