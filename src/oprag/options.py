@@ -22,7 +22,7 @@ __all__ = [
     "CANDIDATES",
     "HEADER_FIELDS",
     "NAME_HINTS",
-    "NO_LIMITS",
+    "NO_SEARCH",
     "OP_RAG",
     "OP_RAG_16K",
     "ContextOptions",
@@ -403,17 +403,17 @@ def _check_header(header: Any) -> None:
 OP_RAG = ContextOptions(k=128, separator="")
 """The settings of the OP-RAG paper (arXiv 2409.01666), for chunks from `split_tokens(chunk_size=128)`."""
 
-NO_LIMITS = {
+NO_SEARCH: dict[str, Any] = {
     "k": None,
     "max_candidates": None,
-    "token_budget": None,
+    "continuity": 0.0,
     "similarity_threshold": None,
     "redundancy_threshold": None,
+    "min_chunks": 0,
     "neighbors": 0,
     "whole_source_tokens": None,
-    "continuity": 0.0,
 }
-"""Overrides for chunks that are already selected: no more chunks are dropped or added."""
+"""The options of a search, with the values for chunks that are already selected: none is dropped or added."""
 
 OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 """Defaults for searching a store or an index, instead of those of `ContextOptions`: OP-RAG-16K of the paper."""

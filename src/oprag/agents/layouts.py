@@ -1,15 +1,16 @@
 """The text of search results in a prompt: only what is new in each, or everything in the last one."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Literal, get_args
 
 from oprag.agents.memory import Memory, Search
-from oprag.agents.numbered_text import NOTHING, VisibleText, Written, omitted, pointer, write_result
+from oprag.agents.numbered_text import NOTHING, VisibleText, Written, head_of, omitted, pointer, write_result
 from oprag.agents.search_result_blocks import numbered_blocks
 from oprag.agents.whole_context import write_combined
+from oprag.chunk import Chunk, changed
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, check_choice, check_count
+from oprag.pipeline.stitch import span_in_source
 
 __all__ = ["Layout", "as_content", "check_layout", "write_compact", "write_delta", "write_deltas"]
 
@@ -33,8 +34,17 @@ def check_layout(layout: Any, compact_above: Any) -> None:
 def write_delta(memory: Memory, options: ContextOptions, search: Search, visible: VisibleText, used: int) -> Written:
     """Write what is new in a result, beside visible text and results with this number of tokens."""
     room = None if options.token_budget is None else max(0, options.token_budget - used)
-    heads = partial(memory.head, options)
-    return write_result(memory.found(search.found), heads, visible, options, room=room, note=search.note)
+    # By the places by which their texts are joined.
+    found = {
+        number: changed(memory.chunks[number - 1], rank=rank, span=memory.spans[number - 1] if memory.stitch else None)
+        for number, rank in search.found
+    }
+
+    def head(number: int, chunk: Chunk) -> str:
+        span = span_in_source(memory.spans[number - 1])
+        return head_of(options, number, chunk if span is chunk.span else changed(chunk, span=span))
+
+    return write_result(found, head, visible, options, room=room, note=search.note)
 
 
 def write_deltas(
@@ -50,14 +60,14 @@ def write_deltas(
 
 
 def write_compact(
-    memory: Memory, options: ContextOptions, searches: Sequence[Search], *, changed: Collection[str]
+    memory: Memory, options: ContextOptions, searches: Sequence[Search], *, redacted: Collection[str]
 ) -> Iterator[tuple[Search, Written]]:
     """Write pointers for all searches except the last unchanged one, which has the chunks of all unchanged ones.
 
-    Those of `changed`, whose text in the prompt was changed, are not shown.
+    Those of `redacted`, whose text in the prompt was changed, are not shown.
     """
-    unchanged = [search for search in searches if search.name not in changed]
-    hidden = {number for search in searches if search.name in changed for number, _ in search.found}
+    unchanged = [search for search in searches if search.name not in redacted]
+    hidden = {number for search in searches if search.name in redacted for number, _ in search.found}
     found = {number for search in unchanged for number, _ in search.found} - hidden
     note = unchanged[-1].note if unchanged else ""
     written = write_combined(memory, options, found, note)

@@ -7,73 +7,44 @@ from types import MappingProxyType
 from typing import Any
 
 from oprag.agents.identity import identities, may_be_same
-from oprag.agents.numbered_text import VisibleText, head_of
+from oprag.agents.numbered_text import VisibleText
 from oprag.chunk import Chunk, Place, Span, changed
-from oprag.options import ContextOptions
-from oprag.pipeline.stitch import span_in_source
 
 __all__ = ["Memory", "Search"]
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The result of a search.
-
-    Attributes:
-        name: The name of the search.
-        found: The numbers that were found, in the order of the text, with their ranks.
-        new: The chunks that were gathered; their numbers follow those of earlier searches.
-        spans: The place of each of these, by which their texts are joined; it never changes.
-        places: Places of other chunks, which were found without one before.
-        shown: The numbers that have text in the result.
-        within: Numbers whose text is a part of other text in the result, with the number of that text.
-        tokens: Number of tokens in the text, including the note.
-        checksum: Checksum of the text, including the note.
-        note: The line after the passages.
-        blocks: Whether the result is `search_result` blocks instead of a text; the checksum is then that of
-            `fingerprint(blocks)`.
-    """
+    """The result of a search."""
 
     name: str
-    found: list[tuple[int, int]]
-    new: list[Chunk]
-    spans: list[Span | None]
-    places: list[tuple[int, Place]]
-    shown: list[int] = field(default_factory=list)
+    found: list[tuple[int, int]]  # the numbers that were found, in the order of the text, with their ranks
+    new: list[Chunk]  # those that were gathered; their numbers follow those of earlier searches
+    spans: list[Span | None]  # the place of each of these, by which their texts are joined; it never changes
+    places: list[tuple[int, Place]]  # of other chunks, which were found without one before
+    shown: list[int] = field(default_factory=list)  # the numbers that have text in the result
+    # Numbers whose text is a part of other text in the result, with the number of that text.
     within: list[tuple[int, int]] = field(default_factory=list)
-    tokens: int = 0
-    checksum: int = 0
-    note: str = ""
-    blocks: bool = False
+    tokens: int = 0  # in the text, including the note
+    checksum: int = 0  # of the text, or of `fingerprint` of the blocks
+    note: str = ""  # the line after the passages
+    blocks: bool = False  # whether the result is `search_result` blocks instead of a text
 
 
 @dataclass
 class Memory:
-    """Everything that was gathered; it is copied before it is changed, so that others can share it.
+    """Everything that was gathered; it is copied before it is changed, so that others can share it."""
 
-    Attributes:
-        stitch: Whether texts that touch or overlap are joined.
-        chunks: The chunks; their numbers start at 1.
-        spans: The place of each, by which texts are joined.
-        ranks: The best rank of each.
-        numbers: The numbers of the chunks with each identity.
-        searches: The searches by name.
-        forgotten: The names of searches whose text the model no longer sees.
-        log: The searches and, as lists of names, what was forgotten, in sequence.
-        saved: The saved form of the log, as far as it was saved.
-        sources: Cache of what was derived from the chunks of each source; all copies share it.
-        shown: Cache of the text that the model sees.
-    """
-
-    stitch: bool = True
-    chunks: list[Chunk] = field(default_factory=list)
-    spans: list[Span | None] = field(default_factory=list)
-    ranks: list[int] = field(default_factory=list)
-    numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)
+    stitch: bool = True  # whether texts that touch or overlap are joined
+    chunks: list[Chunk] = field(default_factory=list)  # their numbers start at 1
+    spans: list[Span | None] = field(default_factory=list)  # the place of each, by which texts are joined
+    ranks: list[int] = field(default_factory=list)  # the best rank of each
+    numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)  # of the chunks with each identity
     searches: dict[str, Search] = field(default_factory=dict)
-    forgotten: frozenset[str] = frozenset()
-    log: list[Search | list[str]] = field(default_factory=list)
-    saved: list[Any] = field(default_factory=list)
+    forgotten: frozenset[str] = frozenset()  # names of searches whose text the model no longer sees
+    log: list[Search | list[str]] = field(default_factory=list)  # searches and, as lists of names, what was forgotten
+    saved: list[Any] = field(default_factory=list)  # the saved form of the log, as far as it was saved
+    # Caches: what was derived from the chunks of each source, which all copies share, and the text that the model sees.
     sources: dict[Any, Any] = field(default_factory=dict)
     shown: VisibleText | None = None
 
@@ -181,18 +152,6 @@ class Memory:
         self.add(search)
         self.forget([name])
         return numbers
-
-    def found(self, found: Iterable[tuple[int, int]]) -> dict[int, Chunk]:
-        """The chunks that a search found, with their ranks and the places by which their texts are joined."""
-        return {
-            number: changed(self.chunks[number - 1], rank=rank, span=self.spans[number - 1] if self.stitch else None)
-            for number, rank in found
-        }
-
-    def head(self, options: ContextOptions, number: int, chunk: Chunk) -> str:
-        """The text after the number of a chunk that was found."""
-        span = span_in_source(self.spans[number - 1])
-        return head_of(options, number, chunk if span is chunk.span else changed(chunk, span=span))
 
 
 def _name(entry: Search | list[str]) -> Any:

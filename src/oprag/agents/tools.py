@@ -15,9 +15,9 @@ from oprag._internal.warn import warn
 from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.search_result_blocks import Form
-from oprag.agents.working_context import SEARCH_OPTIONS, WorkingContext
+from oprag.agents.working_context import WorkingContext
 from oprag.errors import OptionError, RetrievalWarning
-from oprag.options import ContextOptions, check_choice
+from oprag.options import NO_SEARCH, ContextOptions, check_choice
 
 __all__ = [
     "DEFAULT_K",
@@ -196,8 +196,7 @@ def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:
 
 def gathering_options(of_search: ContextOptions) -> ContextOptions:
     """The options of a working context for what a retriever with these options finds."""
-    default = ContextOptions()
-    return replace(of_search, token_budget=None, **{name: getattr(default, name) for name in SEARCH_OPTIONS})
+    return replace(of_search, token_budget=None, **NO_SEARCH)
 
 
 def refusal(error: ValidationError) -> str:

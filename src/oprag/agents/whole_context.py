@@ -60,14 +60,7 @@ class _Source(NamedTuple):
 
 
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
-    """Write these numbers as one context within the token budget.
-
-    Args:
-        memory: What was gathered.
-        options: The options of the context.
-        found: The numbers.
-        note: A line after the text.
-    """
+    """Write these numbers as one context within the token budget."""
     allowed = budget = options.token_budget
     title = _ALL_IN_ORDER if options.order == "source" else _ALL
     while True:

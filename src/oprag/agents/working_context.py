@@ -18,22 +18,10 @@ from oprag.agents.whole_context import combined, write_combined, write_source
 from oprag.chunk import Chunk, Passage, changed, counted
 from oprag.context import Context
 from oprag.errors import DataError, OptionError
-from oprag.options import ContextOptions, as_context_options, check_choice, check_text
+from oprag.options import NO_SEARCH, ContextOptions, as_context_options, check_choice, check_text
 from oprag.pipeline.stitch import span_in_source
 
-__all__ = ["SEARCH_OPTIONS", "Delta", "WorkingContext"]
-
-# Options of a search; a working context only combines the results of searches.
-SEARCH_OPTIONS = (
-    "k",
-    "max_candidates",
-    "continuity",
-    "similarity_threshold",
-    "redundancy_threshold",
-    "min_chunks",
-    "neighbors",
-    "whole_source_tokens",
-)
+__all__ = ["Delta", "WorkingContext"]
 
 
 @dataclass(frozen=True)
@@ -105,21 +93,14 @@ class WorkingContext:
         It goes on.
         <BLANKLINE>
         [2] (already shown)
-        >>> print(working.context().text)
-        It begins.
-        <BLANKLINE>
-        It goes on.
-        <BLANKLINE>
-        It ends.
         >>> working.cited("The end [2], as told in [7].").unknown
         (7,)
     """
 
     def __init__(self, options: ContextOptions | None = None, **changes: Any) -> None:
         self._options = as_context_options(options, changes)
-        default = ContextOptions()
-        for name in SEARCH_OPTIONS:
-            if (value := getattr(self._options, name)) != getattr(default, name):
+        for name, default in NO_SEARCH.items():
+            if (value := getattr(self._options, name)) != default:
                 raise OptionError(
                     f"{name}={describe(value)} is an option of a search, not of a working context; set it on the "
                     "retriever",
@@ -189,7 +170,8 @@ class WorkingContext:
             raise OptionError(f"the search {describe(search)} was already added; use a different name", search)
         given = kept_chunks(chunks, self._options)
         memory = self._memory.copy()
-        numbers, found = memory.gather(self._next_name() if search is None else search, given)
+        unused = (name for name in map(str, itertools.count(len(memory.searches) + 1)) if name not in memory.searches)
+        numbers, found = memory.gather(next(unused) if search is None else search, given)
         found = replace(found, note=clean_note(note), blocks=content == "search_result")
         written = write_delta(memory, self._options, found, memory.visible(), self.tokens)
         shaped = as_content(memory, found, written)
@@ -270,7 +252,7 @@ class WorkingContext:
             if name not in added:
                 raise OptionError(f"unknown search {describe(name)}; expected the name of an added search", name)
         compact = layout == "compact" and sum(added[name].tokens for name in names) > compact_above
-        write = partial(write_compact, changed=frozenset(changed)) if compact else write_deltas
+        write = partial(write_compact, redacted=frozenset(changed)) if compact else write_deltas
         results = write(self._memory, self._options, [added[name] for name in names])
         return [as_content(self._memory, search, written) for search, written in results]
 
@@ -400,10 +382,6 @@ class WorkingContext:
                 f"not a saved working context ({masked_error(error)}); pass the result of to_dict()", data
             ) from error
         return working
-
-    def _next_name(self) -> str:
-        names = self._memory.searches
-        return next(name for name in map(str, itertools.count(len(names) + 1)) if name not in names)
 
 
 def _checksum(text: str) -> int:

@@ -110,34 +110,20 @@ def gather_search_results(
 
 
 class SearchResult(NamedTuple):
-    """A search result that was gathered.
+    """A search result that was gathered."""
 
-    Attributes:
-        message: The message, with numbers in its documents.
-        numbers: The numbers of its chunks, in order.
-        known: The number of chunks that were gathered before it.
-        note: The note of the tool.
-    """
-
-    message: ToolMessage
-    numbers: tuple[int, ...]
-    known: int
+    message: ToolMessage  # with numbers in its documents
+    numbers: tuple[int, ...]  # of its chunks, in order
+    known: int  # the number of chunks that were gathered before it
     note: str
 
 
 class Gathered(NamedTuple):
-    """What was added to a working context.
-
-    Attributes:
-        results: The new search results.
-        answers: The answers of subagents, with the numbers of the working context.
-        joined: The numbers of chunks that subagents gathered.
-        changed: Whether the working context was changed.
-    """
+    """What was added to a working context, and whether anything was."""
 
     results: list[SearchResult]
-    answers: list[ToolMessage]
-    joined: set[int]
+    answers: list[ToolMessage]  # of subagents, with the numbers of the working context
+    joined: set[int]  # the numbers of chunks that subagents gathered
     changed: bool
 
 
@@ -151,12 +137,8 @@ def gather(
 ) -> Gathered:
     """Add new search results, and what subagents gathered, to a working context, in the order of the messages.
 
-    Args:
-        state: The state, with its messages.
-        working: The working context.
-        tools: The names of the search tools; None for all.
-        subagents: The saved working contexts of subagents, by the id of the tool call that has their answer.
-        shown: Whether the text of each result is replaced with its passages.
+    `subagents` are the saved working contexts of subagents, by the id of the tool call that has their answer. If
+    `shown`, the text of each result is replaced with its passages.
     """
     known, tokens = set(working.searches), working.tokens
     messages = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]

@@ -34,19 +34,12 @@ _NUMBER = re.compile(r"(?:## )?\[(\d+)\] ")
 
 
 class FileUpdate(NamedTuple):
-    """What to write after a search.
+    """What to write after a search."""
 
-    Attributes:
-        messages: The messages of the search results, which say where the passages are, and the answers of subagents.
-        state: The update of the agent's state.
-        uploads: The files for the backend, with their paths.
-        deletions: The paths of files that the backend no longer needs.
-    """
-
-    messages: list[ToolMessage]
-    state: dict[str, Any]
-    uploads: list[tuple[str, bytes]]
-    deletions: list[str]
+    messages: list[ToolMessage]  # of the search results, which say where the passages are, and of subagents
+    state: dict[str, Any]  # the update of the agent's state
+    uploads: list[tuple[str, bytes]]  # for the backend
+    deletions: list[str]  # paths that the backend no longer needs
 
 
 class SourceFiles:
@@ -70,12 +63,6 @@ class SourceFiles:
 
     def update(self, state: Any, runtime: Any, working: WorkingContext, gathered: Gathered) -> FileUpdate:
         """Write the sources of what was gathered, and the messages about it.
-
-        Args:
-            state: The state of the agent.
-            runtime: The runtime of the agent.
-            working: The working context.
-            gathered: What was gathered.
 
         Raises:
             OptionError: The state of the agent has no files.
@@ -137,19 +124,12 @@ def _own_folder(runtime: Any) -> str:
 
 
 class _File(NamedTuple):
-    """The file of a source.
-
-    Attributes:
-        path: Its path.
-        label: The name of the source.
-        text: Its text.
-        lines: The first and last line of each passage, by number, in order.
-    """
+    """The file of a source."""
 
     path: str
-    label: str
+    label: str  # the name of the source
     text: str
-    lines: dict[int, tuple[int, int]]
+    lines: dict[int, tuple[int, int]]  # the first and last line of each passage, by number, in order
 
 
 def _files(working: WorkingContext, numbers: set[int], folder: str) -> list[_File]:

@@ -44,7 +44,7 @@ from oprag.methods.prompts import STEPS, Prompt, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import Retrieve, answering, drive, prepare
 from oprag.methods.task import Task
-from oprag.options import NO_LIMITS, ContextOptions, check_bool
+from oprag.options import NO_SEARCH, ContextOptions, check_bool
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -467,7 +467,7 @@ def _as_given(nodes: list[NodeWithScore], options: ContextOptions) -> Context:
 
     In source order, the order of the sources is kept; with any other order, the given order is kept.
     """
-    changes: dict[str, Any] = {**NO_LIMITS, "source_ranking": "best_first"}
+    changes: dict[str, Any] = {**NO_SEARCH, "token_budget": None, "source_ranking": "best_first"}
     if options.order != "source":
         changes["order"] = "rank"
     # Without inputs, the context cannot be cut later: ordered nodes have no ranks, so the best are unknown.

@@ -98,15 +98,9 @@ async def gather_search_results(
 
     If it fails, the store is not changed.
 
-    Args:
-        ctx: The context.
-        found: The chunks, with their ranks.
-        options: The options of the working context.
-        query: The query. If it is repeated in the same step of the agent, its text is shown again: LlamaIndex reruns a
-            tool that waits for a person, and the first result is then lost.
-        note: For chunks that were read instead of searched: a line after their text in every layout. The token budget
-            is then that of the last search.
-        content: The form of the result.
+    If the query is repeated in the same step of the agent, its text is shown again: LlamaIndex reruns a tool that waits
+    for a person, and the first result is then lost. Chunks that were read instead of searched have a note, and the
+    token budget of the last search.
     """
     store = ctx.store
     loop = asyncio.get_running_loop()

@@ -28,13 +28,13 @@ from oprag.agents.tools import (
     schema_of,
     search_description,
 )
-from oprag.agents.working_context import SEARCH_OPTIONS, Delta, WorkingContext
+from oprag.agents.working_context import Delta, WorkingContext
 from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.llama_index.cited_messages import blocks_of
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
-from oprag.options import ContextOptions
+from oprag.options import NO_SEARCH, ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.stores.llama_index_nodes import with_metadata
 
@@ -203,7 +203,7 @@ def blocks(searched: OrderPreservingRetriever) -> bool:
 
 def _is_of_context(name: str) -> bool:
     """Whether an option belongs only to the working context."""
-    return name in OPTIONS and name not in SEARCH_OPTIONS and name not in _SHARED
+    return name in OPTIONS and name not in NO_SEARCH and name not in _SHARED
 
 
 def tool_retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRetriever:

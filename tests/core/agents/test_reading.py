@@ -149,11 +149,10 @@ def test_refusals_are_short_and_say_what_to_do(name: str, arguments: dict[str, A
 
 def two_keys() -> Rows:
     """The chunks of one source, which two keys name."""
-    rows = book(5)
-    for number in (0, 3):
-        rows[number].metadata["file_path"] = rows[number].metadata.pop("source")
-    rows[1].metadata["url"] = "book"
-    return rows
+    names = [{"file_path": "book"}, {"source": "book", "url": "book"}, {"source": "book"}]
+    return Rows(
+        row._replace(metadata={"chunk_index": number, **names[number % 3]}) for number, row in enumerate(book(5))
+    )
 
 
 def test_all_keys_that_name_a_source_are_read(monkeypatch: pytest.MonkeyPatch):
