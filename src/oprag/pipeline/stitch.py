@@ -76,7 +76,7 @@ def place_in_source(chunk: Chunk) -> Span | None:
 
 def span_in_source(place: Span | None) -> Span | None:
     """The span of a place that `place_in_source` returned; None for a place in a run."""
-    return None if place is None or str(place.page).startswith(_RUN) else place
+    return None if place is None or (isinstance(place.page, str) and place.page.startswith(_RUN)) else place
 
 
 class _Run:

@@ -57,6 +57,7 @@ _ATTRIBUTE = "span"
 _SPAN_PAGE = "span.page"
 _LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
 _SHOWN_PAGES = (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS)
+_PAGES = frozenset(_SHOWN_PAGES)
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 TIES_BY_STORE = ", store"
@@ -493,7 +494,8 @@ def page_of(chunk: Chunk) -> str | int | None:
     metadata = with_usual_fields(chunk.metadata)
     if chunk.span is not None and chunk.span.page is not None:
         metadata = {**metadata, _SPAN_PAGE: chunk.span.page}
-    for field in _SHOWN_PAGES:
+    # Most chunks have no page.
+    for field in () if _PAGES.isdisjoint(metadata) else _SHOWN_PAGES:
         if metadata.get(field) is not None:
             (key,) = label_keys([metadata[field]], any_label=field in _LABELS)
             if key is not None:
