@@ -122,19 +122,6 @@ async def test_async():
     assert results(state)[2].text == "1 source:\n- voyage.txt: 12 chunks, 72 tokens"
 
 
-def test_what_was_read_is_not_shown_again():
-    store = store_of(parts())
-    state = state_after(
-        store,
-        ("read_range", {"source": "voyage.txt", "start": 2, "end": 4}),
-        ("read_range", {"source": "voyage.txt", "start": 3, "end": 6}),
-        k=2,
-    )
-    shown = [number for message in results(state) for number in re.findall(r"Part (\d+) of", message.text)]
-    assert len(shown) == len(set(shown))
-    assert {1, 2, 3, 4, 5} <= set(map(int, shown))
-
-
 @pytest.mark.filterwarnings(ORDER_OF_STORE)
 def test_a_hit_that_was_found_alone_gets_its_place():
     chunks = [Document(f"Part {number} of book.", metadata={"source": "book"}) for number in range(12)]
@@ -304,24 +291,6 @@ def test_retrievers_of_lists(monkeypatch):
     assert [document.page_content for document in reading.artifact] == [
         chunk.page_content for chunk in chunks[max(0, at - 1) : at + 2] if chunk in chunks[:5]
     ]
-
-
-def test_hits_are_read_in_order_and_numbered():
-    store = store_of([*parts(), *parts(4, "book.txt")])
-    state = state_after(store, ("grep", {"pattern": r"Part [1-9]\d* of", "regex": True}), k=12)
-    message = results(state)[1]
-    assert [document.metadata["source"] for document in message.artifact] == ["book.txt"] * 3 + ["voyage.txt"] * 11
-    assert numbers_of(message.artifact) == [1, 2, 3, *range(1, 12)]
-    numbers = [document.metadata["oprag"]["number"] for document in message.artifact]
-    working = working_context_of(state)
-    assert [working.chunk(number).text for number in numbers] == [one.page_content for one in message.artifact]
-    assert message.text.endswith(
-        "(14 hits in 14 chunks: chunks 2, 3, 4 of 4 of book.txt; "
-        "chunks 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 of 12 of voyage.txt)"
-    )
-    # What was found before is not shown again.
-    shown = [line for one in results(state) for line in re.findall(r"Part \d+ of .*", one.text)]
-    assert len(shown) == len(set(shown)) == len(working)
 
 
 def test_bad_options():
