@@ -7,11 +7,8 @@ import pytest
 from langchain.agents import create_agent
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import ToolMessage
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import Field
 
 from oprag import DocumentIndex, split_tokens
 from oprag.errors import OptionError, RetrievalWarning
@@ -25,6 +22,7 @@ from oprag.langchain import (
 )
 from oprag.stores import adapter, register_store
 from oprag.stores.retrievers import ListedDocuments
+from tests.adapters.langchain.agents import ScriptedModel
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
 from tests.adapters.langchain.test_read_source import TEXTS, split
 from tests.adapters.langchain.test_store_order import Listed, windows
@@ -32,40 +30,20 @@ from tests.adapters.langchain.test_stored_neighbors import Same
 from tests.unknown_store import UnknownStore
 
 BY_WORDS: dict[str, Any] = {"count_tokens": lambda text: len(text.split())}
-ORDER_OF_STORE = "ignore:the chunks of a source are in the order in which they were added to the store"
 
 
-class Scripted(BaseChatModel):
-    """Calls tools as it was told, turn by turn, and then says so."""
-
-    turns: list[list[tuple[str, dict[str, Any]]]]
-    seen: list[list[Any]] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        return self
-
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
-        self.seen.append([message.model_copy(deep=True) for message in messages])
-        turn = sum(isinstance(message, AIMessage) for message in messages)
-        calls = [
-            {"name": name, "args": args, "id": f"call {turn} {at}"}
-            for at, (name, args) in enumerate(self.turns[turn] if turn < len(self.turns) else [])
-        ]
-        answer = AIMessage("" if calls else "Done.", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=answer)])
+def calling(*calls: tuple[str, dict[str, Any]], query: str = "anything") -> ScriptedModel:
+    """A model that searches once and then makes these calls, one in a turn."""
+    turns: list[Any] = [[query], *([{"name": name, "args": args}] for name, args in calls)]
+    return ScriptedModel(turns=[*turns, "Done."])
 
 
 def state_after(searched: Any, *calls: Any, k: int = 1, budget: int = 4_000, **middleware: Any) -> Any:
     """The state of an agent that searched once and then made these calls, one in a turn."""
-    turns: Any = [[("search", {"query": "anything"})], *([call] for call in calls)]
     options: dict[str, Any] = {"k": k} if isinstance(searched, InMemoryVectorStore) else {}
     search = create_search_tool(searched, **options)
     agent: Any = create_agent(
-        Scripted(turns=turns),
+        calling(*calls),
         [search, *create_reading_tools(searched, token_budget=budget)],
         middleware=[OrderPreservingMiddleware(**middleware)],
     )
@@ -110,9 +88,8 @@ def test_around_a_passage():
 
 async def test_async():
     store = store_of(parts())
-    turns: Any = [[("search", {"query": "anything"})], [("read_around", {"number": 1}), ("outline", {})]]
     agent: Any = create_agent(
-        Scripted(turns=turns),
+        calling(("read_around", {"number": 1}), ("outline", {})),
         [create_search_tool(store, k=1), *create_reading_tools(store)],
         middleware=[OrderPreservingMiddleware()],
     )
@@ -120,18 +97,6 @@ async def test_async():
     sync = state_after(store, ("read_around", {"number": 1}))
     assert results(state)[1].text == results(sync)[1].text
     assert results(state)[2].text == "1 source:\n- voyage.txt: 12 chunks, 72 tokens"
-
-
-@pytest.mark.filterwarnings(ORDER_OF_STORE)
-def test_a_hit_that_was_found_alone_gets_its_place():
-    chunks = [Document(f"Part {number} of book.", metadata={"source": "book"}) for number in range(12)]
-    state = state_after(store_of(chunks), ("read_around", {"number": 1, "before": 2, "after": 2}))
-    kept = working_context_of(state).context().kept
-    (at,) = numbers_of(results(state)[0].artifact)
-    wanted = [number for number in range(at - 2, at + 3) if 0 <= number < 12]
-    assert numbers_of([Document(chunk.text) for chunk in kept]) == wanted
-    doubt = "the order is uncertain: the chunks of a source are in the order in which they were added to the store"
-    assert doubt in results(state)[1].text
 
 
 @pytest.mark.parametrize(
@@ -156,8 +121,9 @@ def test_numbers_need_a_working_context():
     refused = "no passages are numbered yet: search first, in an agent with a working context; or read a range"
     assert refused in called(tools_of(store), "read_around", number=1).text
     assert refused in tools_of(store)["read_around"].invoke({"number": 1})
-    turns: Any = [[("search", {"query": "anything"})], [("read_around", {"number": 1})]]
-    agent: Any = create_agent(Scripted(turns=turns), [create_search_tool(store), *create_reading_tools(store)])
+    agent: Any = create_agent(
+        calling(("read_around", {"number": 1})), [create_search_tool(store), *create_reading_tools(store)]
+    )
     message = results(agent.invoke({"messages": [("user", "Go.")]}))[1]
     assert (message.status, refused in message.text) == ("error", True)
 

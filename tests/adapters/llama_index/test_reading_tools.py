@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from typing import Any
 
@@ -23,7 +22,7 @@ from oprag.llama_index import (
     create_search_tool,
     working_context_of,
 )
-from tests.adapters.llama_index.agents import SavedMemory, ScriptedAgentLLM, Turn, agent_warnings
+from tests.adapters.llama_index.agents import ScriptedAgentLLM, Turn, agent_warnings
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, ranked, stamped_node
 
 pytestmark = agent_warnings
@@ -135,21 +134,6 @@ async def test_the_budget_of_the_conversation_is_that_of_the_search():
     assert "passages omitted: token budget exhausted)" in llm.results()[1]
     assert "Chunks 1 to 9" not in llm.results()[1]
     assert (await working_context_of(ctx, **BY_WORDS)).tokens <= 24
-
-
-@pytest.mark.parametrize("saved", [False, True])
-async def test_the_next_run_knows_what_was_read(saved: bool):
-    llm = ScriptedAgentLLM(turns=[[range_of("book", 1, 2)], "One.", [range_of("book", 2, 3)], [around(3)], "Two."])
-    agent = FunctionAgent(llm=llm, tools=tools_for(index_of(parts())))
-    ctx = Context(agent)
-    memory = SavedMemory(token_limit=10_000)
-    await agent.run("What?", ctx=ctx, memory=memory)
-    if saved:
-        ctx = Context.from_dict(agent, json.loads(json.dumps(ctx.to_dict())))
-    # A context that was saved has the memory.
-    await agent.run("And?", ctx=ctx, memory=None if saved else memory)
-    assert llm.results()[1] == "[2] (already shown)\n\n[3] book\nPart two of book.\n\n(Chunks 2 to 3 of 10 of book)"
-    assert llm.results()[2].startswith("[1], [2], [3] (already shown)\n\n[4] book\nPart three of book.")
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])

@@ -130,14 +130,6 @@ def test_the_time_is_that_of_all_texts(monkeypatch: pytest.MonkeyPatch):
         list(pattern.spans("ab"))
 
 
-def test_large_expressions_are_not_cached():
-    cached = sys.modules["regex._main"]._cache
-    before = len(cached)
-    for number in range(20):
-        regular(f"a{{1000}}{number}", "a")
-    assert len(cached) == before
-
-
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "regex", None)
     assert found("a", "a") == ["a"]

@@ -12,7 +12,7 @@ from langchain_core.messages import ToolMessage
 
 from oprag.errors import RetrievalWarning
 from oprag.langchain import OrderPreservingMiddleware, create_reading_tools, create_search_tool, working_context_of
-from tests.adapters.langchain.test_reading_tools import Scripted
+from tests.adapters.langchain.test_reading_tools import calling
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
@@ -32,13 +32,12 @@ def state_after(kind: Kind, corpus: Corpus, places: Places, *, stamped: bool, **
     """The state of an agent over a store of two tenants, after a search and readings for one of them."""
     name = "_".join([kind.name, "stamped" if stamped else "plain", *options, "reading"])
     question = next(iter(corpus.questions))
-    turns: Any = [
-        [("search", {"query": question})],
-        [("read_around", {"number": 1, "before": 2, "after": 2})],
-        [("read_range", {"source": "book", "start": 11, "end": 14})],
-        [("outline", {})],
-        [("read_range", {"source": "own blue", "start": 1, "end": 1})],
-        [("grep", {"pattern": corpus.texts[12]})],
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_around", {"number": 1, "before": 2, "after": 2}),
+        ("read_range", {"source": "book", "start": 11, "end": 14}),
+        ("outline", {}),
+        ("read_range", {"source": "own blue", "start": 1, "end": 1}),
+        ("grep", {"pattern": corpus.texts[12]}),
     ]
     with places(name) as place:
         documents = [
@@ -57,7 +56,7 @@ def state_after(kind: Kind, corpus: Corpus, places: Places, *, stamped: bool, **
         searched = kind.make(documents, KnownEmbeddings(corpus), place)
         given = {"search_kwargs": {**kind.search, "filter": kind.only("red")}, **options}
         agent: Any = create_agent(
-            Scripted(turns=turns),
+            calling(*calls, query=question),
             [create_search_tool(searched, k=1, **given), *create_reading_tools(searched, token_budget=9_000, **given)],
             middleware=[OrderPreservingMiddleware()],
         )
