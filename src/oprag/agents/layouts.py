@@ -75,7 +75,7 @@ def write_compact(
     for search in searches:
         seen = [number for number, _ in search.found if number in hidden]
         labels = dict.fromkeys(shown_by[number] for number, _ in search.found if number in shown_by)
-        if unchanged and search is unchanged[-1] and (found or not seen):
+        if unchanged and search is unchanged[-1] and found:
             yield search, written
             continue
         if labels or seen:

@@ -77,8 +77,12 @@ def _add(search: Search, memory: Memory) -> None:
     found = {number for number, _ in search.found}
     named = {*search.shown, *(number for pair in search.within for number in pair)}
     numbers = {*found, *(number for number, _ in search.places)}
-    valid = search.name not in memory.searches and search.note == clean_note(search.note)
-    if not valid or len(found) < len(search.found) or named - found or any(not 1 <= one <= known for one in numbers):
+    if (
+        search.note != clean_note(search.note)
+        or len(found) < len(search.found)
+        or named - found
+        or any(not 1 <= one <= known for one in numbers)
+    ):
         raise ValueError(f"the search {describe(search.name)} is invalid")
     for chunk, span in zip(search.new, search.spans, strict=True):
         placed = chunk if chunk.place is None else changed(chunk, place=_place(chunk.place))

@@ -29,8 +29,6 @@ from tests.adapters.langchain.test_store_order import Listed, windows
 from tests.adapters.langchain.test_stored_neighbors import Same
 from tests.unknown_store import UnknownStore
 
-BY_WORDS: dict[str, Any] = {"count_tokens": lambda text: len(text.split())}
-
 
 def calling(*calls: tuple[str, dict[str, Any]], query: str = "anything") -> ScriptedModel:
     """A model that searches once and then makes these calls, one in a turn."""

@@ -167,6 +167,13 @@ def test_all_keys_that_name_a_source_are_read(monkeypatch: pytest.MonkeyPatch):
     assert note.endswith("only the first 3 chunks of the store were searched: name a source)")
 
 
+def test_a_source_that_was_added_twice_is_read_once():
+    again = (row._replace(key=f"{row.key} again") for row in book(3))
+    found = called(Rows([*book(3), *again]), "read_range", source="book", start=1, end=3)
+    assert parts_in(found) == [0, 1, 2]
+    assert found.note.startswith("(Chunks 1 to 3 of 3 of book")
+
+
 def test_the_list_of_sources_is_bounded():
     rows = Rows(row for number in range(300) for row in book(1, f"file {number}.txt"))
     lines = called(Rows([*rows, *rows_of(["x"], None)]), "outline").text.splitlines()

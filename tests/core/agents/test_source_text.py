@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 
-from oprag import Chunk, WorkingContext
+from oprag import Chunk, Place, PositionKind, WorkingContext
 from tests.core.agents.test_working_context_properties import (
     POSITIONED,
     added,
@@ -182,3 +183,19 @@ def test_the_text_of_a_copy_is_not_visible_to_the_model():
     # Nothing is joined twice.
     assert working.join(copy) == {1: 1}
     assert len(working) == 1
+
+
+def test_what_a_copy_learned_of_known_chunks_is_joined():
+    working = WorkingContext()
+    working.add([chunk("First.", 0), chunk("Last.", 1)])
+    copies = [WorkingContext.from_dict(working.to_dict()) for _ in range(2)]
+    places = [Place((place, 0), PositionKind.STORE, "a store") for place in (0, 1)]
+    for copy, text in zip(copies, ("New.", "Newer."), strict=True):
+        copy.add([replace(chunk("Last.", 0), place=places[1]), chunk(text, 1)])
+        working.join(copy)
+    last = working.chunk(2)
+    assert (last.text, last.rank, last.place) == ("Last.", 0, places[1])
+    assert texts(working) == ["First.", "Last.", "New.", "Newer."]
+    saved = WorkingContext.from_dict(json.loads(json.dumps(working.to_dict())))
+    assert (saved.searches, texts(saved), saved.chunk(2)) == (working.searches, texts(working), last)
+    assert len(working.searches) == 3

@@ -53,6 +53,54 @@ def test_chunks_of_one_search_that_overlap_are_joined():
     assert (delta.new, delta.repeated) == ((1, 2), (3,))
 
 
+def test_without_stitching_overlapping_chunks_are_whole():
+    delta = WorkingContext(stitch=False).add(cut("one two three four", [(0, 13), (8, 18)]))
+    assert delta.text == "[1] book\none two three\n\n[2] three four"
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"\[\d+\] ", "", text)
+
+
+@pytest.mark.parametrize("step", [60, 100, 140])
+def test_a_compact_result_is_that_of_one_search_however_it_grew(step):
+    # Windows that overlap, touch or leave gaps, on pages, found in an order that has nothing to do with the source.
+    spans = [(start, start + 100) for start in range(0, 60 * step, step)]
+    chunks = [replace(one, metadata={**one.metadata, "page_label": str(rank // 9)}) for rank, one in
+              enumerate(cut(TEXT, spans))]  # fmt: skip
+    order = sorted(range(60), key=lambda number: number * 37 % 61)
+    working = WorkingContext()
+    for first in range(0, 60, 12):
+        working.add([replace(chunks[number], rank=rank) for rank, number in enumerate(order[first : first + 12])])
+        known = [replace(chunks[number], rank=rank) for rank, number in enumerate(order[: first + 12])]
+        alone = without_numbers(WorkingContext().add(known).text)
+        title, compact = working.layout(layout="compact")[-1].split("\n\n", 1)
+        assert (title, without_numbers(compact)) == ("Everything that was found so far, in the order of the sources:",
+                                                     alone)  # fmt: skip
+
+
+def test_copies_that_go_on_from_one_state_do_not_share_their_texts():
+    working = WorkingContext()
+    working.add([alone("shared", 0, start_index=0)])
+    state = working.to_dict()
+    for text in ("one", "two"):
+        copied = WorkingContext.from_dict(state)
+        copied.add([alone(text, 0, start_index=50)])
+        assert copied.layout(layout="compact")[-1].endswith(f"[1] book\nshared\n\n[2] {text}")
+
+
+def test_a_chunk_may_change_how_others_are_joined():
+    texts = [(0, "one two"), (7, " three"), *((100 * number, f"text {number}") for number in range(1, 7))]
+    working = WorkingContext()
+    working.add([alone(text, rank, chunk_index=rank, start_index=start) for rank, (start, text) in enumerate(texts)])
+    assert "one two\n[2]  three" in working.layout(layout="compact")[-1]
+    # It contradicts the offsets of the source.
+    working.add([alone("others", chunk_index=8, start_index=600)])
+    restored = WorkingContext.from_dict(json.loads(json.dumps(working.to_dict())))
+    assert working.layout(layout="compact") == restored.layout(layout="compact")
+    assert "one two\n\n[2]  three" in working.layout(layout="compact")[-1]
+
+
 def test_a_chunk_inside_text_that_was_shown_is_not_shown_again():
     text = prose(60, seed=5)
     working = WorkingContext()
