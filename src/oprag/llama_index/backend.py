@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.llms import LLM
 from llama_index.core.llms.structured_llm import StructuredLLM
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import QueryBundle
 
 from oprag._internal.sync_async import Step, Steps, run_sync
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.messages import sent, usage_of
-from oprag.llama_index.nodes import chunks_of
-from oprag.llama_index.vectors import FindPositions, NodeSources, context_of
 from oprag.methods.answer import Completion, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompt, Prompts
 from oprag.methods.run import Backend, Collected, completed
-from oprag.options import ContextOptions
-from oprag.pipeline.ranked_list import by_rank
-from oprag.pipeline.select import warn_about_few
 
 __all__ = ["LlamaIndexBackend", "complete"]
 
@@ -38,37 +31,21 @@ class LlamaIndexBackend(Backend):
 
     Attributes:
         llm: The model.
-        retriever: The retriever, which returns the best nodes first.
-        postprocessors: Postprocessors to apply before the nodes are ordered.
-        context_options: The options of contexts.
-        sources: The sources of vectors and neighbors, if the options need them.
+        search: Searches for a query, and builds its context.
         cache: The vector cache.
         embed_model: Returns the embedding model or the `oprag.Embedder`.
         prompts: The prompt templates.
-        find_positions: Adds positions to chunks without one in their metadata.
     """
 
     llm: LLM
-    retriever: BaseRetriever
-    postprocessors: Sequence[BaseNodePostprocessor]
-    context_options: ContextOptions
-    sources: NodeSources | None
+    search: Callable[[QueryBundle], Steps[Context]]
     cache: VectorCache
     embed_model: Callable[[], Any]
     prompts: Prompts
-    find_positions: FindPositions
 
     def find(self, question: str | QueryBundle) -> Steps[Context]:
         """Search for a question, and build its context."""
-        query = QueryBundle(question) if isinstance(question, str) else question
-        bundle = query if self.sources is None else (yield from self.sources.with_vector(query))
-        nodes = yield Step(lambda: self.retriever.retrieve(bundle), lambda: self.retriever.aretrieve(bundle))
-        if self.context_options.k is not None:
-            warn_about_few(nodes, self.context_options.k)
-        for postprocessor in self.postprocessors:
-            nodes = yield _processed(postprocessor, nodes, bundle)
-        chunks = by_rank(chunks_of(nodes), nodes)
-        return (yield from context_of(chunks, bundle, self.context_options, self.sources, self.find_positions))
+        return self.search(QueryBundle(question) if isinstance(question, str) else question)
 
     def call(self, prompt: Prompt) -> Steps[Completion]:
         """Call the model."""
@@ -122,13 +99,6 @@ class _CollectedResponses(Collected):
         self.finish_reason = _finish_reason(chunk) or self.finish_reason
         self.texts.append(chunk.delta or "")
         return self.texts[-1]
-
-
-def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:
-    return Step(
-        lambda: postprocessor.postprocess_nodes(nodes, query_bundle=query),
-        lambda: postprocessor.apostprocess_nodes(nodes, query_bundle=query),
-    )
 
 
 def _finish_reason(response: Any) -> str | None:

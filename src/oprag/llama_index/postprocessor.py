@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag._internal.warn import warn
@@ -18,10 +18,9 @@ from oprag.adapters.fields import callables
 from oprag.adapters.name_hints import LLAMA_INDEX_POSTPROCESSOR
 from oprag.context import Context
 from oprag.errors import RetrievalWarning, SerializationWarning
-from oprag.llama_index.nodes import chunks_of, nodes_of
-from oprag.llama_index.vectors import IndexFields, context_of
+from oprag.llama_index.nodes import nodes_of
+from oprag.llama_index.vectors import IndexFields
 from oprag.options import ContextOptions
-from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingPostprocessor"]
@@ -101,7 +100,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
             EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
-        return run_sync(self._context(nodes, bundle, self._context_options(stitch=True)))
+        return run_sync(self._checked(nodes, bundle, self._context_options(stitch=True)))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -115,19 +114,17 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return await run_async(self._ordered(nodes, query_bundle))
 
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
-        context = yield from self._context(nodes, query, self._context_options(), as_nodes=True)
+        context = yield from self._checked(nodes, query, self._context_options(), as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
-    def _context(
+    def _checked(
         self, nodes: list[NodeWithScore], query: QueryBundle | None, options: ContextOptions, *, as_nodes: bool = False
     ) -> Steps[Context]:
-        chunks = by_rank(chunks_of(nodes), nodes)
-        if options.k is not None:
-            warn_about_few(chunks, options.k)
-        sources = self._sources(options)
-        context = yield from context_of(chunks, query, options, sources, self._find_positions, as_nodes=as_nodes)
+        """Build the context of nodes, and warn if their index is not their rank."""
+        context = yield from self._context(nodes, query, options, self._sources(options), as_nodes=as_nodes)
+        warn_about_few(nodes, options.k)
         cut = any(drop.reason in ("k", "max_candidates", "token_budget") for drop in context.dropped)
-        if cut and _best_at_ends([chunk.score for chunk in chunks]):
+        if cut and context.inputs is not None and _best_at_ends([chunk.score for chunk in context.inputs.chunks]):
             warn(
                 "the best nodes are at both ends of the list, as LongContextReorder puts them, so the index of a node "
                 'is not its rank, and the wrong nodes were dropped; remove that step, and use order="edges" for this '
@@ -150,7 +147,17 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         Raises:
             ValidationError: An option is unknown or invalid.
         """
-        return cls(**_loaded(data, kwargs))
+        options = {**data, **kwargs}
+        options.pop("class_name", None)
+        if missing := [name for name in options.pop(_LEFT_OUT, []) if name not in kwargs]:
+            warnings.warn(
+                "these options are functions or objects, which are not saved, so their defaults are used: "
+                f"{', '.join(missing)}; pass them to from_dict as keywords",
+                SerializationWarning,
+                stacklevel=2,
+            )
+        # JSON has no tuples.
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
 
     def _not_saved(self) -> list[str]:
         """The names of set options that JSON cannot represent: functions and objects."""
@@ -161,38 +168,10 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         ]
         return [*callables(self), *parts, *(["vector_cache"] if self.vector_cache.path is not None else [])]
 
-    def __getstate__(self) -> dict[str, Any]:
-        # LlamaIndex would delete attributes that cannot be pickled from the object itself, and not warn on loading.
-        state = BaseModel.__getstate__(self)
-        options = {name: value for name, value in state["__dict__"].items() if _can_be_pickled(value)}
-        lost = [name for name in self._not_saved() if name not in options]
-        return {**state, "__dict__": options | ({_LEFT_OUT: lost} if lost else {}), "__pydantic_private__": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**_loaded(state["__dict__"], {}))  # type: ignore[misc]
-
-
-def _loaded(data: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords for the constructor from saved options; warns about omitted options that are not passed now."""
-    options = {**data, **given}
-    options.pop("class_name", None)
-    if missing := [name for name in options.pop(_LEFT_OUT, []) if name not in given]:
-        warnings.warn(
-            "these options are functions or objects, which are not saved, so their defaults are used: "
-            f"{', '.join(missing)}; pass them to from_dict as keywords",
-            SerializationWarning,
-            stacklevel=3,
-        )
-    # JSON has no tuples.
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-
-
-def _can_be_pickled(value: Any) -> bool:
-    try:
-        pickle.dumps(value)
-    except Exception:  # noqa: BLE001 - objects may raise any error
-        return False
-    return True
+    def __reduce__(self) -> tuple[Any, ...]:
+        # LlamaIndex would delete options that cannot be pickled, also from this object; now pickle raises its error.
+        options = {name: value for name, value in self if name != "callback_manager"}
+        return partial(type(self), **options), ()
 
 
 def _best_at_ends(scores: Sequence[float | None]) -> bool:

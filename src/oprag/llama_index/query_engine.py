@@ -272,14 +272,14 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             QueryError: The question is empty or not a string.
             ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
-        steps = self._driven(*self._begun(question, self._options, choices, chat_history))
+        steps = self._answered(question, choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return run_sync(steps)
 
     @dispatcher.span
     async def aanswer(self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()) -> Answer:
         """Async version of `answer`."""
-        steps = self._driven(*self._begun(question, self._options, choices, chat_history))
+        steps = self._answered(question, choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
 
@@ -287,7 +287,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> Iterator[str | Answer]:
         """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
-        steps = self._driven(*self._begun(question, self._options, choices, chat_history), streaming=True)
+        steps = self._answered(question, choices, chat_history, streaming=True)
         pieces = AnswerPieces()
         with self.callback_manager.as_trace("query"):
             for shown in iterate_sync(steps):
@@ -297,7 +297,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> AsyncIterator[str | Answer]:
         """Async version of `stream_answer`."""
-        steps = self._driven(*self._begun(question, self._options, choices, chat_history), streaming=True)
+        steps = self._answered(question, choices, chat_history, streaming=True)
         pieces = AnswerPieces()
         with self.callback_manager.as_trace("query"):
             async with aclosing(iterate_async(steps)) as all_shown:  # type: ignore[type-var]
@@ -359,23 +359,21 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         window = window_of(self.llm, context_options.count_tokens)
         history = history_of(chat_history)
         task = Task(question, options, context_options, choices, history, window=window)  # type: ignore[arg-type]
-        context_options = task.context_options
-        return task, LlamaIndexBackend(
-            self.llm,
-            # An OrderPreservingRetriever would return its nodes in source order, so their ranks would be lost.
-            searching.retriever,
-            self.node_postprocessors,
-            context_options,
-            searching._sources(context_options),  # noqa: SLF001
-            searching.vector_cache,
-            self._model,
-            options.prompts,
-            searching._find_positions,  # noqa: SLF001
-            reader=self._reader,
+        # An OrderPreservingRetriever would return its nodes in source order, so the one that it wraps is asked.
+        search = partial(
+            searching._found,  # noqa: SLF001
+            options=task.context_options,
+            postprocessors=self.node_postprocessors,
         )
+        backend = LlamaIndexBackend(
+            self.llm, search, searching.vector_cache, self._model, options.prompts, reader=self._reader
+        )
+        return task, backend
 
-    def _driven(self, task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
-        return drive(task, backend, Limit(task.options.max_concurrency), streaming=streaming)
+    def _answered(
+        self, question: str, choices: Sequence[str], chat_history: Sequence[Any], *, streaming: bool = False
+    ) -> Steps[Answer]:
+        return _driven(*self._begun(question, self._options, choices, chat_history), streaming=streaming)
 
     def _responded(
         self,
@@ -387,7 +385,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         query = _bundle(query)
         if nodes is not None:
             task, backend = self._begun(query.query_str, self._options)
-            return (yield from self._synthesized(query, task, backend, _as_given(nodes, backend.context_options), more))
+            return (yield from self._synthesized(query, task, backend, _as_given(nodes, task.context_options), more))
         with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query.query_str}) as event:
             task, backend = self._begun(query.query_str, self._options)
             context = yield from backend.find(query)
@@ -407,7 +405,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            steps = self._driven(task, backend, streaming=self.streaming)
+            steps = _driven(task, backend, streaming=self.streaming)
             source_nodes = partial(self._source_nodes, more=more)
             response: RESPONSE_TYPE
             if self.streaming:
@@ -454,8 +452,12 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             backend.found, backend.known = found, known
             # Retrieve once for all methods, before any of them is timed.
             yield from prepare(task, backend)
-            answers.append((yield from self._driven(task, backend)))
+            answers.append((yield from _driven(task, backend)))
         return MethodAnswers(question, tuple(answers))
+
+
+def _driven(task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
+    return drive(task, backend, Limit(task.options.max_concurrency), streaming=streaming)
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

@@ -11,14 +11,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
-from oprag._internal.sync_async import Step, Steps, run_async, run_sync
+from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag.adapters.name_hints import LLAMA_INDEX_RETRIEVER
 from oprag.context import Context
-from oprag.llama_index.nodes import chunks_of, nodes_of
-from oprag.llama_index.vectors import IndexFields, NodeSources, context_of, refuse_reordered
+from oprag.llama_index.nodes import nodes_of
+from oprag.llama_index.vectors import IndexFields, refuse_reordered
 from oprag.options import ContextOptions, check_question
-from oprag.pipeline.ranked_list import by_rank
-from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingRetriever"]
 
@@ -102,11 +100,11 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
             BudgetError: None of the retrieved nodes fits `token_budget`.
             EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
-        return run_sync(self._found(query, self.context_options))
+        return run_sync(self._asked(query, self.context_options))
 
     async def aget_context(self, query: str | QueryBundle) -> Context:
         """Async version of `get_context`."""
-        return await run_async(self._found(query, self.context_options))
+        return await run_async(self._asked(query, self.context_options))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return run_sync(self._nodes(query_bundle))
@@ -116,31 +114,14 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return await run_async(self._nodes(query_bundle))
 
     def _nodes(self, query: QueryBundle) -> Steps[list[NodeWithScore]]:
-        context = yield from self._found(query, self._context_options(), as_nodes=True)
+        context = yield from self._asked(query, self._context_options(), as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
-    def _found(
-        self,
-        query: str | QueryBundle,
-        options: ContextOptions,
-        sources: NodeSources | None = None,
-        *,
-        as_nodes: bool = False,
-    ) -> Steps[Context]:
-        """Retrieve nodes with the wrapped retriever, and build their context."""
+    def _asked(self, query: str | QueryBundle, options: ContextOptions, *, as_nodes: bool = False) -> Steps[Context]:
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
         if bundle.embedding is None and bundle.image_path is None:
             check_question(bundle.query_str)
-        inner = self.retriever
-        if sources is None:
-            sources = self._sources(options)
-        if sources is not None:
-            bundle = yield from sources.with_vector(bundle)
-        nodes = yield Step(lambda: inner.retrieve(bundle), lambda: inner.aretrieve(bundle))
-        chunks = by_rank(chunks_of(nodes), nodes)
-        if options.k is not None:
-            warn_about_few(chunks, options.k)
-        return (yield from context_of(chunks, bundle, options, sources, self._find_positions, as_nodes=as_nodes))
+        return self._found(bundle, options, as_nodes=as_nodes)
 
     def _handle_recursive_retrieval(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
 
@@ -23,10 +24,12 @@ from oprag.errors import OptionError
 from oprag.llama_index.embedder import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.neighbors import NO_FILTER, chunk_of_stored, neighbor_reader
-from oprag.llama_index.nodes import shown_nodes
+from oprag.llama_index.nodes import chunks_of, shown_nodes
 from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
+from oprag.pipeline.ranked_list import by_rank
+from oprag.pipeline.select import warn_about_few
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import can_list, searched_store
 from oprag.stores.stored_neighbors import StoredNeighbors
@@ -34,11 +37,7 @@ from oprag.stores.stored_neighbors import StoredNeighbors
 if TYPE_CHECKING:
     from oprag.stores.vectors import VectorSources
 
-__all__ = ["FindPositions", "IndexFields", "NodeSources", "context_of", "refuse_reordered"]
-
-FindPositions = Callable[[ContextInputs, ContextOptions], Steps[ContextInputs]]
-"""Adds places to chunks without a position in their metadata, from the text of the source or the store."""
-
+__all__ = ["IndexFields", "refuse_reordered"]
 
 _RESTRICTIONS = ("filters", "node_ids")
 
@@ -127,6 +126,42 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     def _searched(self) -> BaseRetriever | None:
         """The retriever of the nodes, if known."""
         return None
+
+    def _found(
+        self,
+        query: QueryBundle,
+        options: ContextOptions,
+        postprocessors: Sequence[BaseNodePostprocessor] = (),
+        *,
+        as_nodes: bool = False,
+    ) -> Steps[Context]:
+        """Search for a query, and build the context of its nodes."""
+        search, sources = self._searched, self._sources(options)
+        assert search is not None  # noqa: S101 - only a postprocessor has none, and it does not search
+        if sources is not None:
+            query = yield from sources.with_vector(query)
+        nodes = yield Step(lambda: search.retrieve(query), lambda: search.aretrieve(query))
+        warn_about_few(nodes, options.k)
+        for one in postprocessors:
+            nodes = yield _processed(one, nodes, query)
+        return (yield from self._context(nodes, query, options, sources, as_nodes=as_nodes))
+
+    def _context(
+        self,
+        nodes: list[NodeWithScore],
+        query: QueryBundle | None,
+        options: ContextOptions,
+        sources: NodeSources | None,
+        *,
+        as_nodes: bool = False,
+    ) -> Steps[Context]:
+        """Build the context of nodes."""
+        show = partial(shown_nodes, stitched=options.stitch) if as_nodes else None
+        inputs = ContextInputs(by_rank(chunks_of(nodes), nodes), show=show)
+        if sources is not None:
+            inputs = yield from sources.complete(inputs, query, options)
+        inputs = yield from self._find_positions(inputs, options)
+        return (yield from assemble_in_steps(inputs, options))
 
     def _sources(self, options: ContextOptions) -> NodeSources | None:
         """The sources of vectors and neighbors; None if the options need neither."""
@@ -303,18 +338,8 @@ def _embedded_text(chunk: Chunk) -> str:
     return text
 
 
-def context_of(
-    chunks: list[Chunk],
-    query: QueryBundle | None,
-    options: ContextOptions,
-    sources: NodeSources | None,
-    find_positions: FindPositions,
-    *,
-    as_nodes: bool = False,
-) -> Steps[Context]:
-    """Build the context of nodes."""
-    inputs = ContextInputs(chunks, show=partial(shown_nodes, stitched=options.stitch) if as_nodes else None)
-    if sources is not None:
-        inputs = yield from sources.complete(inputs, query, options)
-    inputs = yield from find_positions(inputs, options)
-    return (yield from assemble_in_steps(inputs, options))
+def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:
+    return Step(
+        lambda: postprocessor.postprocess_nodes(nodes, query_bundle=query),
+        lambda: postprocessor.apostprocess_nodes(nodes, query_bundle=query),
+    )
