@@ -1,4 +1,4 @@
-"""Public names that are imported on first access."""
+"""Imports on first use: public names, and optional dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-__all__ = ["loader", "set_public_module"]
+from oprag.errors import MissingExtraError
+
+__all__ = ["import_extra", "loader", "set_public_module"]
 
 
 def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -37,3 +39,22 @@ def set_public_module(package: str, public: Any) -> None:
     """Make tracebacks and reprs show the package that exports a class or function, not the module that defines it."""
     if isinstance(public, type | FunctionType):
         public.__module__ = package
+
+
+def import_extra(module: str, feature: str, extra: str, command: str | None = None) -> Any:
+    """Import an optional dependency; undo what it does to logging, which belongs to the application.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    import logging
+
+    before = [(one, one.level, list(one.handlers)) for one in (logging.getLogger(), logging.getLogger(module))]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(feature, extra, command) from error
+    finally:
+        for logger, level, handlers in before:
+            logger.setLevel(level)
+            logger.handlers[:] = handlers

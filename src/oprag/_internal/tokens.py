@@ -9,7 +9,7 @@ from numbers import Real
 from oprag._internal.masking import describe
 from oprag.errors import TokenizerError
 
-__all__ = ["TokenCounter", "approximate_tokens", "count"]
+__all__ = ["TokenCounter", "approximate_tokens", "count", "whole_characters"]
 
 TokenCounter = Callable[[str], int]
 
@@ -38,3 +38,8 @@ def count(text: str, count_tokens: TokenCounter) -> int:
     if isinstance(tokens, Real) and not isinstance(tokens, bool) and math.isfinite(tokens) and tokens >= 0:
         return math.ceil(tokens)
     raise TokenizerError(f"count_tokens must return a non-negative number, got {describe(tokens)}", tokens)
+
+
+def whole_characters(text: str) -> str:
+    """The text with "?" in place of lone surrogates, which tokenizers reject."""
+    return text.encode("utf-8", "replace").decode("utf-8")

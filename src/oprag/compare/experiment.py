@@ -25,7 +25,7 @@ from oprag.compare.providers.model import ModelSpec, with_name
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, Counter, counter_named
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, NamedTokenizer, counter_named
 from oprag.methods.answer import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_names
@@ -196,7 +196,7 @@ class Experiment(StrictModel):
         return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
 
     @cached_property
-    def counter(self) -> Counter:
+    def counter(self) -> NamedTokenizer:
         """The token counter with its identity; raises an ExperimentError if `count_tokens` is invalid."""
         given = self.count_tokens
         with _at("count_tokens"):

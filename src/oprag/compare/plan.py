@@ -326,7 +326,7 @@ class _StandIn:
     def _count(self, texts: Sequence[str], kind: Kind) -> None:
         stored = self._cache.vectors(self._replaced, text_keys(texts, kind))
         new = [text for text, known in zip(texts, stored, strict=True) if known is None]
-        self.tokens += sum(map(self.tokenizer.count, new))
+        self.tokens += sum(map(self.tokenizer, new))
 
 
 class _PlannedRetrieval(Retrieval):

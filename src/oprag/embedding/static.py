@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.errors import MissingExtraError
+from oprag._internal.lazy import import_extra
+from oprag._internal.tokens import whole_characters
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -50,7 +49,7 @@ class LocalEmbedder:
         Args:
             text: The text.
         """
-        return len(self.tokenizer.encode(_whole_characters(text), add_special_tokens=False).ids)
+        return len(self.tokenizer.encode(whole_characters(text), add_special_tokens=False).ids)
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return vectors of shape (number of texts, 256).
@@ -66,40 +65,17 @@ class LocalEmbedder:
         Args:
             texts: The texts of the documents.
         """
-        vectors: NDArray[np.float32] = self._model.embed([_whole_characters(text) for text in texts])
+        vectors: NDArray[np.float32] = self._model.embed([whole_characters(text) for text in texts])
         return vectors
 
 
-def _whole_characters(text: str) -> str:
-    """The text with "?" in place of lone surrogates, which the tokenizer rejects."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _load() -> Any:
-    try:
-        with _logging_untouched():
-            import wordllama
-    except ImportError as error:
-        if sys.version_info >= (3, 14):
-            # The extra leaves it out: there is no wheel.
-            command = "pip install wordllama, which needs a C++ compiler on Python 3.14"
-            raise MissingExtraError("The local embedder", "local", command) from error
-        raise MissingExtraError("The local embedder", "local") from error
+    # There is no wheel for Python 3.14, so the extra leaves it out.
+    build = "pip install wordllama, which needs a C++ compiler on Python 3.14"
+    wordllama = import_extra("wordllama", "The local embedder", "local", build if sys.version_info >= (3, 14) else None)
     # By default, the loader searches the wrong folder of its wheel, and would then download the files.
     folder = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-
-
-@contextmanager
-def _logging_untouched() -> Iterator[None]:
-    """Restore the root logger, which `import wordllama` configures."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        root.setLevel(level)
 
 
 @cache

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.errors import MissingExtraError
+from oprag._internal.lazy import import_extra
 
 __all__ = ["BM25Search", "words"]
 
@@ -62,7 +59,7 @@ class BM25Search:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        bm25s = _library()
+        bm25s = import_extra("bm25s", "BM25 search", "local")
         # Number words in order of appearance: bm25s's own numbering depends on the hash seed of the process.
         self._numbers: dict[str, int] = {}
         numbered = [[self._numbers.setdefault(word, len(self._numbers)) for word in words(text)] for text in texts]
@@ -84,23 +81,3 @@ class BM25Search:
             return np.zeros(self._count, dtype=np.float32)
         scores: NDArray[np.float32] = self._model.get_scores_from_ids([self._numbers[word] for word in known])
         return scores
-
-
-def _library() -> Any:
-    try:
-        with _preserved_log_level("bm25s"):
-            import bm25s
-    except ImportError as error:
-        raise MissingExtraError("BM25 search", "local") from error
-    return bm25s
-
-
-@contextmanager
-def _preserved_log_level(name: str) -> Iterator[None]:
-    """Restore the level of a logger that an import changes: the application decides what is logged."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -16,12 +16,11 @@ from oprag.embedding.embedder import Embedder, WrappedEmbedder
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import CacheError, ChunkError, EmbeddingError, OptionError
 from oprag.index.bm25 import BM25Search
-from oprag.index.fusion import rrf
 from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.options import check_choice, check_count, check_question
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 
-__all__ = ["DocumentIndex", "SearchKind"]
+__all__ = ["DocumentIndex", "SearchKind", "rrf"]
 
 SearchKind = Literal["dense", "bm25", "hybrid"]
 """Search method: cosine similarity of vectors, BM25 over words, or both, fused by rank."""
@@ -30,6 +29,7 @@ _Scores = NDArray[np.floating[Any]]
 
 _BATCH = 256  # texts in a call of the embedder
 _QUESTION_BYTES = 2**18  # of cached vectors: dozens of questions
+_RRF_CONSTANT = 60  # of the paper; the larger it is, the less the first ranks differ in score
 
 
 class DocumentIndex:
@@ -308,3 +308,21 @@ def _embedded(
         if on_progress is not None:
             on_progress(start + len(batch), len(texts))
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
+
+
+def rrf(rankings: Sequence[Any], count: int) -> NDArray[np.float64]:
+    """Return the fused scores of reciprocal rank fusion: the sum of 1 / (60 + rank) over the rankings, from rank 1.
+
+    From Cormack, Clarke and Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
+    methods" (SIGIR 2009). Uses ranks only, so rankings with scores on different scales can be fused.
+
+    Example:
+        >>> rrf([[0, 1], [1, 2]], count=4).round(4).tolist()
+        [0.0164, 0.0325, 0.0161, 0.0]
+    """
+    shares = np.zeros((len(rankings), count))
+    for row, ranking in zip(shares, rankings, strict=True):
+        row[np.asarray(ranking, dtype=np.intp)] = 1 / (_RRF_CONSTANT + 1 + np.arange(len(ranking)))
+    # Sum in sorted order, so that items with the same ranks in different rankings tie exactly.
+    fused: NDArray[np.float64] = np.sort(shares, axis=0).sum(axis=0)
+    return fused

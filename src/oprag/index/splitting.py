@@ -7,10 +7,12 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import dropwhile, pairwise
 from operator import index
 from typing import Any, Literal, NamedTuple, get_args
 
 from oprag._internal.masking import describe
+from oprag._internal.tokens import whole_characters
 from oprag.errors import ChunkError, MissingSourceError, OptionError, TokenizerError
 from oprag.options import check_choice, check_count
 from oprag.positions.source_names import source_name
@@ -28,8 +30,6 @@ __all__ = [
 ]
 
 OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TokenWindow(NamedTuple):
@@ -117,8 +117,7 @@ def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Itera
 
 def _starts(text: str, offsets: OffsetTokenizer) -> list[int]:
     """The start of each token; rejects offsets that are not ascending or outside the text."""
-    # Tokenizers reject a lone surrogate, or convert it to text of another length.
-    found = offsets(_LONE_SURROGATE.sub("\ufffd", text))
+    found = offsets(whole_characters(text))
     try:
         spans = [(index(start), index(end)) for start, end in found]
     except (TypeError, ValueError) as error:
@@ -202,7 +201,7 @@ def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_ove
     count = counter_of(tokenizer)
     if not text or text.isspace():
         return []
-    spans = _Recursive(text, count, chunk_size, chunk_overlap).split(0, len(text), ("\n\n", "\n", " ", ""))
+    spans = _Recursive(text, count, chunk_size, chunk_overlap).split(0, len(text), ["\n\n", "\n", " ", ""])
     return [
         TokenWindow(text[start:end], start, end, count(text[start:end]))
         for start, end in _without_gaps(text, spans, chunk_overlap)
@@ -217,32 +216,19 @@ class _Recursive(NamedTuple):
     size: int
     overlap: int
 
-    def split(self, start: int, end: int, separators: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Split at the first separator in the text, and parts that are too long at the next ones."""
-        number, separator = next(
-            (number, one) for number, one in enumerate(separators) if self.text.find(one, start, end) >= 0
-        )
+    def split(self, start: int, end: int, separators: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Cut before each of the first separator in the text; split parts that are too long at the next ones."""
+        separator, *finer = dropwhile(lambda one: self.text.find(one, start, end) < 0, separators)
+        found = (match.start() for match in re.compile(re.escape(separator)).finditer(self.text, start, end))
         short: list[tuple[int, int]] = []
-        for part in self._parts(start, end, separator):
+        for part in pairwise([start, *(cut for cut in found if start < cut < end), end]):
             if self._tokens(part) < self.size:
                 short.append(part)
                 continue
             yield from self._merged(short)
             short = []
-            if number + 1 < len(separators):
-                yield from self.split(*part, separators[number + 1 :])
-            else:
-                yield part
+            yield from self.split(*part, finer) if finer else [part]
         yield from self._merged(short)
-
-    def _parts(self, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
-        """Cut before each separator; at each character if it is empty."""
-        while start < end:
-            after = start + (len(separator) or 1) if self.text.startswith(separator, start, end) else start
-            cut = self.text.find(separator, after, end)
-            cut = end if cut < 0 else cut
-            yield start, cut
-            start = cut
 
     def _merged(self, parts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Merge adjacent parts to windows that share whole parts."""

@@ -19,7 +19,7 @@ from oprag._internal.masking import reason
 from oprag._internal.tokens import approximate_tokens
 from oprag._version import __version__
 from oprag.errors import MissingExtraError, OptionError
-from oprag.index.tokenizers import Counter, counter_named
+from oprag.index.tokenizers import NamedTokenizer, counter_named
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import OUR_PROMPTS, Prompts
 from oprag.options import ContextOptions, check_names
@@ -86,7 +86,7 @@ class Profile(BaseModel):
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         values |= {name: None for name, value in given.items() if value == _NONE and defaults[name] is None}
         for name, value in values.items():
-            if callable(value) and value is not approximate_tokens and not isinstance(value, Counter):
+            if callable(value) and value is not approximate_tokens and not isinstance(value, NamedTokenizer):
                 raise OptionError(f"{name} is a function; {_NO_CODE}", value)
         if "count_tokens" in values:
             values["count_tokens"] = _counter(values["count_tokens"])
@@ -99,7 +99,7 @@ class Profile(BaseModel):
 
 def _counter(given: Any) -> Any:
     """The token counter with this name, loaded from local files only."""
-    name = given.name if isinstance(given, Counter) else given
+    name = given.name if isinstance(given, NamedTokenizer) else given
     try:
         known = given is approximate_tokens or name == "approximate"
         return approximate_tokens if known else counter_named(str(name), local_files_only=True)

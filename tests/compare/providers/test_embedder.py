@@ -53,7 +53,7 @@ class TestKinds:
         np.testing.assert_array_equal(embedder.embed_documents([TEXT]), local.embed_documents([TEXT]))
         np.testing.assert_array_equal(embedder.embed_questions([TEXT]), local.embed_questions([TEXT]))
         assert (embedder.name, embedder.paid) == (local.name, False)
-        assert embedder.tokenizer.count(TEXT) == local.count_tokens(TEXT)
+        assert embedder.tokenizer(TEXT) == local.count_tokens(TEXT)
         assert split_tokens(TEXT, embedder.tokenizer.tokenizer, chunk_size=3) == split_tokens(
             TEXT, local.tokenizer, chunk_size=3
         )
@@ -137,4 +137,4 @@ class TestRefusals:
     def test_a_tokenizer_that_there_is_not(self):
         embedder = opened(tokenizer="words")
         with pytest.raises(OptionError, match="a tokenizer must be"):
-            embedder.tokenizer.count(TEXT)
+            embedder.tokenizer(TEXT)

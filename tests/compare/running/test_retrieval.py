@@ -23,7 +23,7 @@ EIGHT = Split("tokens", 8)
 
 def made(split=EIGHT, keeper=None, words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
-    return Index(DOCUMENTS, split, NamedTokenizer("words", word_offsets), source)
+    return Index(DOCUMENTS, split, NamedTokenizer("words", "words", len, word_offsets), source)
 
 
 @pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
@@ -60,7 +60,9 @@ def test_pages_and_offsets_lead_to_the_text():
 
 
 def test_words_are_counted_in_the_unit_of_the_embedder():
-    tokenizer = NamedTokenizer("letters", lambda text: [(place, place + 1) for place in range(len(text))])
+    tokenizer = NamedTokenizer(
+        "letters", "letters", len, lambda text: [(place, place + 1) for place in range(len(text))]
+    )
     documents = {"a": "one two three four five six"}
     index = Index(documents, Split("words", 5), tokenizer, VectorSource(Words(), MemoryCache()))
     assert [chunk.text for chunk in index.chunks] == ["one two three four five ", "six"]

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from oprag._internal.masking import describe
 from oprag._internal.tokens import approximate_tokens
 from oprag.errors import ExperimentError
-from oprag.index.tokenizers import COUNTERS, LOCAL, Counter, counter_named
+from oprag.index.tokenizers import COUNTERS, LOCAL, NamedTokenizer, counter_named
 
 __all__ = [
     "LOCAL",
@@ -66,9 +66,9 @@ def qualified_name(function: Any, what: str) -> str:
     return f"{module_of(named)}:{named.__qualname__}"
 
 
-def counter_of(given: Any) -> Counter:
+def counter_of(given: Any) -> NamedTokenizer:
     """A token counter, from a name in `oprag.index.tokenizers` or from a function."""
-    if isinstance(given, Counter):
+    if isinstance(given, NamedTokenizer):
         return given
     if given is approximate_tokens:
         given = "approximate"
@@ -81,7 +81,7 @@ def counter_of(given: Any) -> Counter:
         # Methods of two objects share a name, but may count differently.
         raise ExperimentError(f"count_tokens must be a function of a module, got the method {describe(given)}", given)
     name = qualified_name(given, "count_tokens")
-    return Counter(name, f"named {name}", given)
+    return NamedTokenizer(name, f"named {name}", given)
 
 
 def is_instance(given: Any, package: str, *names: str) -> bool:

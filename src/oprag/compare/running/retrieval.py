@@ -240,7 +240,7 @@ class Retrieval:
     def embedded_tokens(self, cell: Cell, texts: Iterable[str]) -> int:
         """The number of tokens of the texts, by the tokenizer of the cell's embedder."""
         embedder = self._embedders.get(cell.embedder)
-        return 0 if embedder is None else sum(embedder.tokenizer.count(text) for text in texts)
+        return 0 if embedder is None else sum(embedder.tokenizer(text) for text in texts)
 
     def whole_text(self, cell: Cell, name: str) -> str:
         """The whole text of a document."""
