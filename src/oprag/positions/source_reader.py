@@ -26,8 +26,8 @@ __all__ = ["READABLE", "ReadSource", "SourceFolder", "SourceReader", "SourceText
 
 READABLE = (".txt", ".text", ".md", ".markdown", ".rst", ".pdf")
 """The suffixes of files that a folder reads by default."""
-_CACHE_SIZE = 64 * 2**20  # characters of the texts in a cache
-_LOCKS = 16
+_MAX_PDFS = 64
+_CACHE_SIZE = 64 * 2**20  # characters of the texts in which chunks are located
 _OVERHEAD = 1_000  # characters that a text in which chunks are located counts in addition, even if it cannot be read
 _MAX_AGE = 60.0  # seconds after which it is read again
 _MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 45, 100  # characters in a warning
@@ -102,10 +102,14 @@ class SourceFolder:
         try:
             path = self._path(name)
             with open_regular(path, follow_links=False, below=self._folder) as file:
-                about = os.fstat(file.fileno())
-                self._check_size(about.st_size)
-                # Also a cached text is only returned if the file may be read, and can be opened.
-                return _texts.get(path, about, lambda: _text(path, name, file.read(self._max_bytes)))
+                size = os.fstat(file.fileno()).st_size
+                if size > self._max_bytes:
+                    raise _RefusedError(
+                        f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
+                    )
+                if path.suffix.lower() == ".pdf":
+                    return _text_of_pdf(path, name, file)
+                return io.TextIOWrapper(io.BytesIO(file.read(self._max_bytes)), encoding="utf-8-sig").read()
         except _RefusedError as error:
             why = str(error)
         except UnicodeDecodeError:
@@ -113,12 +117,6 @@ class SourceFolder:
         except (OSError, ValueError, RuntimeError) as error:  # too long, null bytes, cyclic links, an invalid PDF
             why = f"cannot be read: {getattr(error, 'strerror', None) or error_text(error)}"
         raise SourceReadError(f"source {describe(name)} {why}", name)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise _RefusedError(
-                f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
-            )
 
     def _path(self, name: str) -> Path:
         """Return the path of an allowed file, with all links resolved."""
@@ -147,47 +145,24 @@ class _RefusedError(Exception):
     """A file that may not be read; the message continues "source 'a.txt'"."""
 
 
-def _text(path: Path, name: str, data: bytes) -> str:
-    """Return the text of a file."""
-    if path.suffix.lower() == ".pdf":
-        # Imported on demand: most folders contain no PDF.
-        from oprag._internal.files.pdf import pdf_pages
-
-        return "\n\n".join(pdf_pages(name, data, "cli"))
-    return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
+# The texts of PDFs, shared by all folders, the most recently used last: reading one takes seconds.
+_pdfs: dict[tuple[Path, int, int], str] = {}
+_pdfs_lock = ForkSafeLock()
 
 
-class _TextCache:
-    """The texts of files, each read once until the file changes."""
+def _text_of_pdf(path: Path, name: str, file: io.BufferedReader) -> str:
+    """The text of a file, read once until the file changes; concurrent questions wait for it."""
+    # Imported on demand: most folders contain no PDF.
+    from oprag._internal.files.pdf import pdf_pages
 
-    def __init__(self) -> None:
-        self._texts: dict[Path, tuple[tuple[int, ...], str]] = {}
-        # Concurrent questions about one file wait for its text instead of reading it each.
-        self._locks = tuple(ForkSafeLock() for _ in range(_LOCKS))
-
-    def get(self, path: Path, about: os.stat_result, read: Callable[[], str]) -> str:
-        """Return the text of a file, from the cache if the file has not changed."""
-        version = about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
-        with self._locks[hash(path) % _LOCKS]:
-            known = self._texts.pop(path, None)
-            text = known[1] if known is not None and known[0] == version else read()
-            # The most recently used is last.
-            self._texts[path] = version, text
-        self._evict()
-        return text
-
-    def _evict(self) -> None:
-        """Drop the texts that were used longest ago until the cache is small enough; the last one stays."""
-        known = list(self._texts.items())
-        size = sum(len(text) for _, (_, text) in known)
-        for path, (_, text) in known[:-1]:
-            if size > _CACHE_SIZE:
-                self._texts.pop(path, None)
-                size -= len(text)
-
-
-# All folders share it: which files one of them may read is checked before.
-_texts = _TextCache()
+    about = os.fstat(file.fileno())
+    key = path, about.st_ino, about.st_mtime_ns
+    with _pdfs_lock:
+        text = _pdfs.pop(key, None)
+        _pdfs[key] = text = "\n\n".join(pdf_pages(name, file.read(), "cli")) if text is None else text
+        while len(_pdfs) > _MAX_PDFS:
+            del _pdfs[next(iter(_pdfs))]
+    return text
 
 
 class SourceReader:

@@ -250,6 +250,7 @@ def test_a_file_is_no_folder(folder):
 
 def test_a_file_is_read_once_until_it_changes(folder, monkeypatch):
     from oprag._internal.files import pdf as module
+    from oprag.positions import source_reader
 
     parsed: list[str] = []
     pages = module.pdf_pages
@@ -270,6 +271,13 @@ def test_a_file_is_read_once_until_it_changes(folder, monkeypatch):
     path.write_bytes(pdf("Another page."))
     assert "Another page." in readers[0]("a.pdf")
     assert len(parsed) == 2
+    # Of those that do not fit, the least recently used is read again.
+    monkeypatch.setattr(source_reader, "_MAX_PDFS", 2)
+    for name in ("b.pdf", "c.pdf"):
+        (folder / name).write_bytes(pdf(name))
+    for name in ("b.pdf", "a.pdf", "c.pdf", "a.pdf", "b.pdf"):
+        assert readers[0](name)
+    assert parsed[2:] == ["b.pdf", "c.pdf", "b.pdf"]
     path.unlink()
     with pytest.raises(SourceReadError, match="not found"):
         readers[0]("a.pdf")
@@ -283,19 +291,6 @@ def test_a_cached_text_passes_the_limits_of_each_folder(folder):
         SourceFolder(folder, suffixes=[".md"])("a.txt")
     with pytest.raises(SourceReadError, match="is outside"):
         SourceFolder(folder / "deep")("../a.txt")
-
-
-def test_texts_that_were_used_longest_ago_are_dropped(folder, monkeypatch):
-    from oprag.positions import source_reader
-
-    monkeypatch.setattr(source_reader, "_CACHE_SIZE", 25)
-    monkeypatch.setattr(source_reader, "_texts", source_reader._TextCache())
-    for number in range(4):
-        (folder / f"{number}.txt").write_text(str(number) * 10)
-    read = SourceReader(folder)
-    for number in (0, 1, 0, 2, 3):
-        assert read(f"{number}.txt") == str(number) * 10
-    assert [path.name for path in source_reader._texts._texts] == ["2.txt", "3.txt"]
 
 
 def test_the_documents_of_a_loader():
