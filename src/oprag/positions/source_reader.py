@@ -102,11 +102,6 @@ class SourceFolder:
         try:
             path = self._path(name)
             with open_regular(path, follow_links=False, below=self._folder) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size > self._max_bytes:
-                    raise _RefusedError(
-                        f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
-                    )
                 if path.suffix.lower() == ".pdf":
                     return _text_of_pdf(path, name, file)
                 return io.TextIOWrapper(io.BytesIO(file.read(self._max_bytes)), encoding="utf-8-sig").read()
@@ -138,6 +133,10 @@ class SourceFolder:
         if not path.name.lower().endswith(self._suffixes):
             suffixes = ", ".join(self._suffixes)
             raise _RefusedError(f"is not read: its name must end with one of {suffixes}{_LIMITS}suffixes=...)")
+        if (size := path.stat().st_size) > self._max_bytes:
+            raise _RefusedError(
+                f"has {size:,} bytes, more than the limit of {self._max_bytes:,}{_LIMITS}max_bytes=...)"
+            )
         return path
 
 
