@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from operator import mul
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,21 +157,15 @@ def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
     return None if len(first) == len(vectors) else np.array(equals)
 
 
-def cosine(first: Iterable[Any], second: Iterable[Any]) -> float:
+def cosine(first: Any, second: Any) -> float:
     """Cosine similarity of two vectors of the same dimension; 0 if one is all zeros."""
     try:
-        a, b = _numbers(first), _numbers(second)
+        a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(f"vectors must be numbers: {error}", first) from error
-    if len(a) != len(b) or not a:
-        raise EmbeddingError(f"expected two vectors of the same dimension, got {len(a)} and {len(b)}", (len(a), len(b)))
-    lengths = math.hypot(*a) * math.hypot(*b)
-    if not math.isfinite(lengths):
+    if a.ndim != 1 or a.shape != b.shape or not a.size:
+        raise EmbeddingError(f"expected two vectors of the same dimension, got shapes {a.shape} and {b.shape}", first)
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    if not np.isfinite(lengths):
         raise EmbeddingError(f"one of two vectors {_NOT_FINITE}", (first, second))
-    product = math.fsum(map(mul, a, b))
-    return max(-1.0, min(1.0, product / lengths)) if lengths else 0.0
-
-
-def _numbers(vector: Iterable[Any]) -> Sequence[float]:
-    # Iterating over a NumPy array is slow.
-    return list(map(float, vector.tolist() if hasattr(vector, "tolist") else vector))
+    return float(np.clip(a @ b / lengths, -1, 1)) if lengths else 0.0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,12 +35,12 @@ _PROBE = "The captain of the ship wrote a letter before she left port."
 class VectorCache:
     """Cache of the vectors of texts, so that no text is embedded twice.
 
-    In memory, vectors belong to the embedding model object that computed them; another object is another model. A
-    file keeps the vectors of documents under a namespace, so that later processes and other model objects find them.
-    Questions stay in memory.
+    In memory, vectors belong to the embedding model object that computed them, which is kept alive with them; another
+    object is another model. A file keeps the vectors of documents under a namespace, so that later processes and other
+    model objects find them. Questions stay in memory.
 
     The namespace is your promise that the vectors are those of one model with the same settings. To check it, each
-    process embeds one fixed sentence with each model object: if its vector is not the one in the file, the file is not
+    cache embeds one fixed sentence with each model object: if its vector is not the one in the file, the file is not
     used, and a `CacheWarning` says so.
 
     Texts are not stored, only their SHA-256 hashes. Threads can share a cache, and processes a file.
@@ -90,6 +88,8 @@ class VectorCache:
         self.namespace = namespace
         self._max_bytes = max_bytes
         self._memory = _Memory(max_bytes)
+        # By the id of a model, which stays alive, so that the id is not used again: the model and its probe's vector.
+        self._probes: dict[int, tuple[Any, NDArray[np.float32]]] = {}
 
     @cached_property
     def _file(self) -> CacheFile | None:
@@ -112,10 +112,10 @@ class VectorCache:
             CacheError: The file has vectors of another model under the namespace, is not a vector cache, is corrupt,
                 or cannot be read.
         """
-        keys, model = text_keys(texts, kind), _model(embedder)
+        keys = text_keys(texts, kind)
         if self._file is None or kind == "question":
-            return self._memory.get(model.number, keys)
-        return self._file.get(keys, model.probe(embedder)) if keys and self._file.exists() else [None] * len(keys)
+            return self._memory.get(model_of(embedder), keys)
+        return self._file.get(keys, self._probe(embedder)) if keys and self._file.exists() else [None] * len(keys)
 
     def put(self, embedder: Any, texts: Sequence[str], vectors: Any, kind: Kind = "document") -> None:
         """Store the vectors of texts: all of them, or none if an error is raised.
@@ -141,11 +141,26 @@ class VectorCache:
             raise CacheError(f"{error}; no vector was stored", vectors) from error
         if (fault := fault_in(matrix)) is not None:
             raise CacheError(f"the vector of text {fault.row} {fault.text}; no vector was stored", vectors)
-        keys, model = text_keys(texts, kind), _model(embedder)
+        keys = text_keys(texts, kind)
         if self._file is None or kind == "question":
-            self._memory.put(model.number, keys, matrix)
+            self._memory.put(model_of(embedder), keys, matrix)
         else:
-            self._file.put(keys, matrix, model.probe(embedder))
+            self._file.put(keys, matrix, self._probe(embedder))
+
+    def _probe(self, embedder: Any) -> NDArray[np.float32]:
+        """The vector of the probe, of shape (dimension,); embedded once with each model."""
+        from oprag.embedding.cosine import usable_rows
+
+        model = model_of(embedder)
+        if id(model) not in self._probes:
+            try:
+                (vector,) = usable_rows(embedder.embed_documents([_PROBE]), [_PROBE], repr)
+            except Exception as error:
+                raise CacheError(
+                    f"cannot check a cache file with the embedder {embedder.name}: {masked_error(error)}", None
+                ) from error
+            self._probes[id(model)] = model, vector
+        return self._probes[id(model)][1]
 
     def delete(self, texts: Iterable[str]) -> int:
         """Delete the vectors of texts for all models and namespaces, both as documents and as questions.
@@ -207,29 +222,32 @@ def text_keys(texts: Sequence[str], kind: Kind) -> list[bytes]:
 
 
 class _Memory:
-    """In-memory LRU cache of vectors."""
+    """In-memory LRU cache of vectors; each keeps its model alive, so that the id of the model is not used again."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._vectors: OrderedDict[tuple[int, bytes], NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[tuple[int, bytes], tuple[Any, NDArray[np.float32]]] = OrderedDict()
         self._bytes = 0
         self._lock = ForkSafeLock()
 
-    def get(self, model: int, keys: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+    def get(self, model: Any, keys: Sequence[bytes]) -> list[NDArray[np.float32] | None]:
+        found: list[NDArray[np.float32] | None] = []
         with self._lock:
-            found = [self._vectors.get((model, key)) for key in keys]
-            for key, vector in zip(keys, found, strict=True):
-                if vector is not None:
-                    self._vectors.move_to_end((model, key))
-            return found
+            for key in keys:
+                known = self._vectors.get((id(model), key))
+                if known is not None:
+                    self._vectors.move_to_end((id(model), key))
+                found.append(known and known[1])
+        return found
 
-    def put(self, model: int, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+    def put(self, model: Any, keys: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         with self._lock:
             for key, row in zip(keys, vectors, strict=True):
-                self._drop((model, key))
+                self._drop((id(model), key))
                 # A copy, since a view would keep the whole matrix in memory.
-                vector = self._vectors[model, key] = row.copy()
+                vector = row.copy()
                 vector.flags.writeable = False
+                self._vectors[id(model), key] = model, vector
                 self._bytes += vector.nbytes + _ENTRY
                 while self._bytes > self._max_bytes and len(self._vectors) > 1:
                     self._drop(next(iter(self._vectors)))
@@ -246,51 +264,5 @@ class _Memory:
         return len(deleted)
 
     def _drop(self, key: tuple[int, bytes]) -> None:
-        if (vector := self._vectors.pop(key, None)) is not None:
-            self._bytes -= vector.nbytes + _ENTRY
-
-
-class _Model:
-    """An embedding model object: a number for keys, because an id can be reused, and the vector of the probe."""
-
-    def __init__(self, model: Any) -> None:
-        self.number = next(_numbers)
-        self.object: Callable[[], Any]
-        try:
-            # The callback runs before the id can be reused.
-            self.object = weakref.ref(model, partial(_forget, id(model)))
-        except TypeError:
-            # Kept alive, so that its id is not reused.
-            self.object = lambda: model
-        self._probe: NDArray[np.float32] | None = None
-
-    def probe(self, embedder: Any) -> NDArray[np.float32]:
-        """The vector of the probe, of shape (dimension,); embedded once."""
-        from oprag.embedding.cosine import usable_rows
-
-        if self._probe is None:
-            try:
-                (self._probe,) = usable_rows(embedder.embed_documents([_PROBE]), [_PROBE], repr)
-            except Exception as error:
-                raise CacheError(
-                    f"cannot check a cache file with the embedder {embedder.name}: {masked_error(error)}", None
-                ) from error
-        return self._probe
-
-
-def _forget(model_id: int, _: Any) -> None:
-    _models.pop(model_id, None)
-
-
-_numbers = count()
-_models: dict[int, _Model] = {}
-_models_lock = ForkSafeLock()
-
-
-def _model(embedder: Any) -> _Model:
-    model = model_of(embedder)
-    with _models_lock:
-        known = _models.get(id(model))
-        if known is None or known.object() is not model:
-            known = _models[id(model)] = _Model(model)
-        return known
+        if (known := self._vectors.pop(key, None)) is not None:
+            self._bytes -= known[1].nbytes + _ENTRY
