@@ -61,14 +61,6 @@ async def test_retriever_parity(options: dict[str, Any]):
     assert _plain_context(await retriever.aget_context("why?")) == _plain_context(retriever.get_context("why?"))
 
 
-def test_every_public_method_of_ours_has_its_sibling():
-    for component in (OrderPreservingPostprocessor, OrderPreservingRetriever):
-        names = {name for name in dir(component) if not name.startswith("_")}
-        waiting = {name[1:] for name in names if name.startswith("a") and name[1:] in names}
-        calls = {"postprocess_nodes"} if component is OrderPreservingPostprocessor else {"retrieve", "get_context"}
-        assert calls <= waiting
-
-
 async def test_async_calls_no_sync_retriever():
     retriever = OrderPreservingRetriever(retriever=AsyncRetriever(numbered([7, 2])))
     assert numbers(await retriever.aretrieve("why?")) == [2, 7]

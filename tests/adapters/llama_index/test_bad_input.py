@@ -159,36 +159,7 @@ def test_a_passage_has_the_best_usable_score_of_its_chunks():
     assert (passage.text, passage.score) == ("abcd", 0.25)
 
 
-# Links
-
-
-LINKS = {
-    "circle": [(0, 1), (1, 2), (2, 0)],
-    "self": [(0, 0), (1, 1)],
-    "branch": [(0, 1), (2, 1), (0, 2)],
-    "circle beside a line": [(0, 1), (1, 0), (2, 3), (3, 4)],
-}
-
-
 # Nodes without a text
-
-
-def _images() -> list[NodeWithScore]:
-    """Two pictures on each page."""
-    return ranked(
-        ImageNode(
-            id_=f"{page}-{name}", image_path=f"{page}-{name}.png", metadata={"file_name": "a", "page_label": str(page)}
-        )
-        for page in (3, 1, 2)
-        for name in "xy"
-    )
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_pictures_stand_by_their_pages_and_none_is_lost(options: dict[str, Any]):
-    kept = _quietly(_images(), **options)
-    paths = [getattr(scored.node, "image_path", None) for scored in kept]
-    assert paths == ["1-x.png", "1-y.png", "2-x.png", "2-y.png", "3-x.png", "3-y.png"]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -212,20 +183,3 @@ def test_nodes_of_every_kind_beside_each_other(options: dict[str, Any]):
     ]
     if not options.get("stitch"):
         assert [scored.node_id for scored in kept] == [node.node_id for node in reversed(nodes)]
-
-
-@pytest.mark.parametrize("start", [None, -1, 5])
-@pytest.mark.parametrize("end", [None, -1, 2, 10**9])
-def test_offsets_that_cannot_be(start: int | None, end: int | None):
-    nodes = [
-        TextNode(text="one", metadata={"file_name": "a"}, start_char_idx=start, end_char_idx=end),
-        TextNode(text="two", metadata={"file_name": "a"}, start_char_idx=50, end_char_idx=53),
-    ]
-    for options in OPTIONS:
-        assert sorted(" ".join(texts(_quietly(ranked(nodes), **options))).split()) == ["one", "two"]
-
-
-# Duplicates
-
-
-# Size

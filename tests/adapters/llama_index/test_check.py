@@ -36,8 +36,6 @@ from oprag.llama_index import (
     check_positions,
     write_positions,
 )
-from oprag.stores import StoreAdapter, adapter, register_store
-from oprag.stores.in_memory import LlamaIndexSimple
 from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, windows
 from tests.helpers import prose
 
@@ -135,17 +133,6 @@ def test_indexes_retrievers_engines_and_nodes_are_one():
     for one in given:
         found = check_positions(one)
         assert (only(found).chunks, only(found).kind, found.ok) == (len(nodes), PositionKind.OFFSET, True)
-
-
-def fused(nodes):
-    plain = index_of(nodes).as_retriever(similarity_top_k=12)
-    return QueryFusionRetriever([plain, plain], llm=MockLLM(), num_queries=1, similarity_top_k=12, use_async=False)
-
-
-WITHOUT_VECTORS = {
-    "fused": fused,
-    "summary": lambda nodes: SummaryIndex(nodes).as_retriever(),
-}
 
 
 def test_an_index_among_others_in_a_docstore_has_its_own_nodes():
@@ -286,21 +273,6 @@ def pdf(name, seed, count=6):
 
 
 # Suggestions.
-
-
-def test_what_cannot_be_written_is_stamped_after_the_parser(monkeypatch):
-    class ReadOnlyAdapter(LlamaIndexSimple):
-        write = StoreAdapter.write
-
-    monkeypatch.setattr(adapter, "_registered", {})
-    register_store(SimpleVectorStore, ReadOnlyAdapter)
-    parser = MarkdownNodeParser()
-    documents = [markdown(), markdown()]
-    nodes = parser.get_nodes_from_documents(documents)
-    names = {"parser": parser, "documents": documents, "StampPositions": StampPositions}
-    for searched in (nodes, index_of(nodes)):
-        exec(only(check_positions(searched)).suggestion, names)
-        assert check_positions(names["nodes"]).ok
 
 
 def test_the_line_deletes_a_source_that_was_added_twice():

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.chat_engine.types import ChatMode
-from llama_index.core.ingestion import IngestionCache, IngestionPipeline
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter
-from llama_index.core.postprocessor import LongContextReorder, SimilarityPostprocessor
-from llama_index.core.query_engine import CitationQueryEngine, RetrieverQueryEngine
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.tools import RetrieverTool
@@ -58,25 +57,6 @@ def test_query_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: Response
     if mode is ResponseMode.SIMPLE_SUMMARIZE:
         prompt = prompt.replace("\\n", "\n")
     _prompted_in_order(prompt, response.source_nodes)
-
-
-def test_behind_other_postprocessors(index: VectorStoreIndex, llm: RecordingLLM):
-    retriever = index.as_retriever(similarity_top_k=12)
-    found = retriever.retrieve(QUESTION)
-    cutoff = found[8].score
-    assert cutoff is not None
-    above = [scored for scored in found if scored.score is not None and scored.score >= cutoff]
-    assert len(above) < 12
-    engine = RetrieverQueryEngine.from_args(
-        retriever,
-        llm=llm,
-        node_postprocessors=[
-            SimilarityPostprocessor(similarity_cutoff=cutoff),
-            LongContextReorder(),
-            OrderPreservingPostprocessor(),
-        ],
-    )
-    _in_order(engine.query(QUESTION).source_nodes, len(above))
 
 
 def test_citation_engine_numbers_sources_in_order(index: VectorStoreIndex, llm: RecordingLLM):
@@ -135,32 +115,3 @@ def test_pipeline_numbers_through_all_pages():
     assert len(nodes) > len(PAGES)
     assert _stamps(nodes) == list(range(len(nodes)))
     assert all(node.embedding for node in nodes)
-
-
-def test_pipeline_gives_stamps_from_its_cache():
-    pipeline = _pipeline(cache=IngestionCache())
-    first = pipeline.run(documents=PAGES)
-    again = pipeline.run(documents=PAGES)
-    assert [node.to_dict() for node in again] == [node.to_dict() for node in first]
-
-
-def test_index_from_documents_with_transformations():
-    index = VectorStoreIndex.from_documents(
-        PAGES,
-        embed_model=HashedWords(),
-        transformations=[SentenceSplitter(chunk_size=80, chunk_overlap=0), StampPositions()],
-    )
-    kept = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=10)).retrieve(QUESTION)
-    _in_order(kept, 10)
-
-
-def test_hierarchical_pipeline():
-    levels = HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 80], chunk_overlap=0)
-    nodes = IngestionPipeline(transformations=[levels, StampPositions()]).run(documents=PAGES)
-    storage = StorageContext.from_defaults()
-    storage.docstore.add_documents(nodes)
-    starts = {page.id_: place for place, page in enumerate(PAGES)}
-    by_number = sorted(nodes, key=lambda node: node.metadata["chunk_index"])
-    assert [starts[str(node.ref_doc_id)] for node in by_number] == sorted(
-        starts[str(node.ref_doc_id)] for node in nodes
-    )

@@ -6,37 +6,29 @@ What is measured is the order: 0 inverted pairs where the metadata can tell, and
 from __future__ import annotations
 
 import random
-import re
 import warnings
 from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
-    LangchainNodeParser,
     MarkdownNodeParser,
-    NodeParser,
     SentenceSplitter,
     SentenceWindowNodeParser,
     get_leaf_nodes,
 )
-from llama_index.core.node_parser.node_utils import build_nodes_from_splits
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
-from llama_index.core.schema import BaseNode, Document, MetadataMode, TextNode
+from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from oprag import Chunk, PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
 
 DRAWS = 100
@@ -165,16 +157,6 @@ def test_hierarchical_leaves_unstamped_are_never_wrong_silently(k: int):
     assert outcome.silent == 0
 
 
-def test_parents_and_leaves_stand_in_one_order_when_stamped():
-    text = _text(3).text
-    nodes = StampPositions()(_levels())
-    rng = random.Random(5)
-    for _ in range(50):
-        kept = OrderPreservingPostprocessor().postprocess_nodes(ranked(rng.sample(nodes, 20)))
-        starts = [(text.index(scored.text), -len(scored.text)) for scored in kept]
-        assert starts == sorted(starts)
-
-
 def _merging(nodes: Sequence[BaseNode], leaves: Sequence[BaseNode]) -> AutoMergingRetriever:
     """The parents are in the document store, the leaves in the index too."""
     docstore = SimpleDocumentStore()
@@ -220,60 +202,6 @@ def _is_placed(chunk: Chunk) -> bool:
     return chunk.position is not None and chunk.position.known
 
 
-# Elements
-
-
-class _ByTag(NodeParser):
-    """As HTMLNodeParser, which needs beautifulsoup4: one node for tags of one name that follow each other.
-
-    Offsets and links are then made by LlamaIndex. A node of several tags is not in the text of its document, and has no
-    offset.
-    """
-
-    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        made: list[BaseNode] = []
-        for node in nodes:
-            tags = re.findall(r"<(h2|p|li)>(.*?)</\1>", node.get_content(MetadataMode.NONE))
-            for name, same in groupby(tags, key=itemgetter(0)):
-                made += build_nodes_from_splits(["\n".join(text for _, text in same)], node, id_func=self.id_func)
-                made[-1].metadata = {"tag": name}
-        return made
-
-
-def _html(seed: int) -> Document:
-    rng = random.Random(seed)
-    parts: list[str] = []
-    for number in range(25):
-        parts.append(f"<h2>Heading {number}</h2>")
-        parts += [f"<p>{prose(rng, 2, first=100 * number + 2 * part)}</p>" for part in range(rng.randint(1, 3))]
-        parts += [f"<li>Item {number} {item}</li>" for item in range(rng.choice([0, 3]))]
-    return Document(text="\n".join(parts), metadata={"file_name": "page.html"})
-
-
-@pytest.mark.parametrize("k", [4, 8, 16, 30])
-def test_elements_of_which_some_have_no_offset_are_never_wrong_silently(k: int):
-    nodes = _ByTag()([_html(1)])
-    assert len(nodes) > 50
-    lost = sum(node.start_char_idx is None for node in nodes if isinstance(node, TextNode))
-    assert len(nodes) / 5 < lost < len(nodes) / 2
-    outcome = _outcome(nodes, k)
-    assert outcome.inverted > 0
-    assert outcome.silent == 0
-    assert _outcome(StampPositions()(nodes), k) == (0, {PositionKind.STAMPED}, 0)
-
-
-# Repetition
-
-
-# Parsers whose offsets can be trusted, without links too
-
-
-def test_langchain_splitter():
-    splitters = pytest.importorskip("langchain_text_splitters")
-    parse = LangchainNodeParser(splitters.RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40))
-    assert _outcome(parse([_text(5)]), 16, draws=50) == (0, {PositionKind.OFFSET}, 0)
-
-
 def test_sentence_windows_with_their_text_replaced():
     """MetadataReplacementPostProcessor leaves offsets behind that no longer fit the text."""
     document = _text(7)
@@ -291,35 +219,3 @@ def test_sentence_windows_with_their_text_replaced():
         )
         # Every sentence of every window is still there.
         assert all(line.strip() in stitched for scored in replaced for line in scored.text.split(".") if line.strip())
-
-
-# Stores
-
-
-def test_round_trip_through_the_metadata_of_a_store():
-    """Stores that keep texts hold a node as JSON in its metadata."""
-    pages = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(8), LABELS))
-    stamped = StampPositions()(_two_stages(_sections(8)))
-    for nodes in (pages, stamped):
-        back = [metadata_dict_to_node(node_to_metadata_dict(node, remove_text=False)) for node in nodes]
-        assert _outcome(back, 16, draws=50).inverted == 0
-
-
-@pytest.mark.parametrize("stamped", [True, False])
-def test_round_trip_through_a_persisted_index(tmp_path: Path, stamped: bool):
-    nodes: Sequence[BaseNode] = SentenceSplitter(chunk_size=80, chunk_overlap=0)(pdf_pages(random.Random(9), LABELS))
-    if stamped:
-        nodes = StampPositions()(_two_stages(_sections(9)))
-    index = VectorStoreIndex(nodes, embed_model=HashedWords())
-    index.storage_context.persist(str(tmp_path))
-    loaded = load_index_from_storage(StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=HashedWords())
-    rng = random.Random(9)
-    for node in rng.sample(list(nodes), 10):
-        question = " ".join(node.get_content().split()[1:9])
-        for one in (index, loaded):
-            plain = one.as_retriever(similarity_top_k=12)
-            kept = OrderPreservingRetriever(retriever=plain).retrieve(question)
-            assert inversions(places(nodes, kept)) == 0
-            assert {scored.node_id for scored in kept} == {scored.node_id for scored in plain.retrieve(question)}
-    assert isinstance(kept[0].node, TextNode)
-    assert ("chunk_index" in kept[0].node.metadata) is stamped

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
-from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
@@ -23,13 +22,11 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import (
     FilterCondition,
     FilterOperator,
     MetadataFilter,
     MetadataFilters,
-    SimpleVectorStore,
 )
 from pydantic import PrivateAttr, ValidationError
 
@@ -248,21 +245,6 @@ def test_what_was_written_is_saved_and_loaded(index, tmp_path):
     found = again.as_retriever(filters=where(MetadataFilter(key="chunk_index", value=0))).retrieve(QUESTION)
     assert {one.node.ref_doc_id for one in found} <= {"ant", "bee", "cat"}
     assert {one.node.metadata["chunk_index"] for one in found} == {0}
-
-
-@pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
-def test_a_pipeline_with_the_docstore_of_the_index_embeds_nothing_again(strategy):
-    # Nodes without a document: the pipeline keeps the hash of each of them.
-    nodes = [TextNode(id_=f"n{number}", text=f"Text {number}.") for number in range(5)]
-    model, docstore, store = CountingEmbedding(embed_dim=16), SimpleDocumentStore(), SimpleVectorStore()
-    pipeline = IngestionPipeline(
-        transformations=[model], docstore=docstore, docstore_strategy=strategy, disable_cache=True, vector_store=store
-    )
-    pipeline.run(nodes=nodes)
-    over(store, docstore).write({f"n{number}": {"chunk_index": number} for number in range(5)})
-    assert [node.metadata for node in docstore.get_nodes(["n3"])] == [{"chunk_index": 3}]
-    assert pipeline.run(nodes=nodes) == []
-    assert len(model._embedded) == 5
 
 
 @pytest.mark.parametrize("unknown", [["other"], ["other", "another", "third"]])

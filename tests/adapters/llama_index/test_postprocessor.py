@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import copy
 import random
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from llama_index.core.node_parser import SentenceSplitter, TokenTextSplitter
-from llama_index.core.postprocessor import LongContextReorder, PrevNextNodePostprocessor, SimilarityPostprocessor
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.postprocessor import LongContextReorder
 from llama_index.core.schema import (
     Document,
     ImageNode,
     MetadataMode,
-    NodeRelationship,
     NodeWithScore,
-    QueryBundle,
     TextNode,
 )
-from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from oprag.errors import PositionWarning, RetrievalWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import (
-    inversions,
     numbered,
     numbers,
     places,
@@ -34,21 +28,6 @@ from tests.adapters.llama_index.conftest import (
     stamped_node,
     texts,
 )
-
-
-class Reranker(BaseNodePostprocessor):
-    """Puts even numbers first and leaves the scores as they were."""
-
-    def _postprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        return sorted(nodes, key=lambda scored: numbers([scored])[0] % 2)
-
-
-def _run(nodes: list[NodeWithScore], *steps: BaseNodePostprocessor) -> list[NodeWithScore]:
-    for step in steps:
-        nodes = step.postprocess_nodes(nodes, QueryBundle("question"))
-    return nodes
 
 
 def test_gives_the_given_objects_in_source_order():
@@ -64,23 +43,6 @@ def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
     for place, scored in enumerate(given):
         scored.score = float(place)  # The last one would be the best.
     assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
-
-
-def test_stands_behind_a_cutoff_and_a_reranker():
-    given = numbered([7, 2, 9, 0, 4, 6])
-    kept = _run(given, SimilarityPostprocessor(similarity_cutoff=0.2), Reranker(), OrderPreservingPostprocessor(k=3))
-    # The cutoff leaves 7, 2, 9, 0, 4; the reranker makes it 2, 0, 4, 7, 9.
-    assert numbers(kept) == [0, 2, 4]
-
-
-def test_restores_the_order_behind_long_context_reorder():
-    """LlamaIndex's LongContextReorder scrambles nodes of equal score."""
-    given = numbered(range(1, 8))
-    for scored in given:
-        scored.score = 0.5
-    scrambled = LongContextReorder().postprocess_nodes(given)
-    assert numbers(scrambled) != [1, 2, 3, 4, 5, 6, 7]
-    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(scrambled)) == [1, 2, 3, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("number", [12, 13])
@@ -110,21 +72,6 @@ def test_other_scores_do_not_warn(scores: list[float | None]):
 def test_long_context_reorder_without_a_cut_does_not_warn():
     given = LongContextReorder().postprocess_nodes(numbered(range(12)))
     assert numbers(OrderPreservingPostprocessor().postprocess_nodes(given)) == [*range(12)]
-
-
-def test_orders_what_prev_next_postprocessor_leaves_in_disorder():
-    """LlamaIndex's PrevNextNodePostprocessor, hits 9, 2, 5, 4 with their neighbours: 8 9 10 1 2 3 4 5 6."""
-    nodes = [stamped_node(f"text {number}", number) for number in range(12)]
-    for first, second in pairwise(nodes):
-        first.relationships[NodeRelationship.NEXT] = second.as_related_node_info()
-        second.relationships[NodeRelationship.PREVIOUS] = first.as_related_node_info()
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    neighbours = PrevNextNodePostprocessor(docstore=docstore, num_nodes=1, mode="both")
-    given = neighbours.postprocess_nodes(ranked([nodes[9], nodes[2], nodes[5], nodes[4]]))
-    assert inversions(numbers(given)) > 0
-    kept = OrderPreservingPostprocessor().postprocess_nodes(given)
-    assert numbers(kept) == [1, 2, 3, 4, 5, 6, 8, 9, 10]
 
 
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, StorageContext, VectorStoreIndex
+from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.llms import MockLLM
-from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import (
-    AutoMergingRetriever,
     QueryFusionRetriever,
     RecursiveRetriever,
     TransformRetriever,
     VectorIndexRetriever,
 )
 from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle, TextNode
-from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import ValidationError
 
 from oprag.errors import QueryError
@@ -46,22 +43,6 @@ from tests.adapters.llama_index.conftest import (
     stamped_node,
     texts,
 )
-
-
-class KeywordRetriever(BaseRetriever):
-    """The nodes with most words of the question first; sync only, as many community retrievers are."""
-
-    def __init__(self, nodes: list[BaseNode], k: int) -> None:
-        self.nodes, self.k = nodes, k
-        super().__init__()
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        asked = set(query_bundle.query_str.lower().split())
-        found = [Counter(node.get_content().lower().split()) for node in self.nodes]
-        scores = [float(sum(count[word] for word in asked)) for count in found]
-        order = sorted(range(len(scores)), key=lambda index: -scores[index])[: self.k]
-        return [NodeWithScore(node=self.nodes[index], score=scores[index]) for index in order]
-
 
 DOCUMENT = Document(text=prose(random.Random(1), 160), metadata={"file_name": "book"})
 NODES = StampPositions()(SentenceSplitter(chunk_size=64, chunk_overlap=0, tokenizer=str.split)([DOCUMENT]))
@@ -92,38 +73,6 @@ def test_around_a_vector_index_retriever(index: VectorStoreIndex):
     assert {scored.node_id for scored in _check(wrapped, k=3)} == best
 
 
-def test_around_fusion(index: VectorStoreIndex):
-    fusion = QueryFusionRetriever(
-        [index.as_retriever(similarity_top_k=6), KeywordRetriever(NODES, 6)],
-        llm=MockLLM(),
-        num_queries=1,
-        similarity_top_k=8,
-        use_async=False,
-        mode="reciprocal_rerank",  # type: ignore[arg-type]
-    )
-    assert len(_check(fusion)) == 8
-
-
-def test_around_auto_merging():
-    """Merged parents and single leaves stand in one order."""
-    text = DOCUMENT.text
-    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[256, 64], chunk_overlap=0)
-    nodes = StampPositions()(parser([DOCUMENT]))
-    storage = StorageContext.from_defaults(docstore=SimpleDocumentStore())
-    storage.docstore.add_documents(nodes)
-    leaves = VectorStoreIndex(get_leaf_nodes(nodes), storage_context=storage, embed_model=HashedWords())
-    wrapped = AutoMergingRetriever(
-        leaves.as_retriever(similarity_top_k=10),  # type: ignore[arg-type]
-        storage,
-        simple_ratio_thresh=0.35,
-    )
-    kept = OrderPreservingRetriever(retriever=wrapped).retrieve(QUESTION)
-    sizes = {len(scored.text) > 600 for scored in kept}
-    assert sizes == {True, False}
-    starts = [text.index(scored.text) for scored in kept]
-    assert starts == sorted(starts)
-
-
 @pytest.mark.parametrize("question", ["why?", QueryBundle("why?", custom_embedding_strs=["because"])])
 def test_the_question_reaches_the_wrapped_retriever_unchanged(question: str | QueryBundle):
     wrapped = ListRetriever(numbered([1]))
@@ -132,15 +81,6 @@ def test_the_question_reaches_the_wrapped_retriever_unchanged(question: str | Qu
     retriever.get_context(question)
     bundle = question if isinstance(question, QueryBundle) else QueryBundle(question)
     assert wrapped.questions == [bundle, bundle]
-
-
-def test_context():
-    context = OrderPreservingRetriever(
-        retriever=ListRetriever(numbered([3, 1, 2, 9])), k=3, gap="[...]", token_budget=500
-    ).get_context("why?")
-    assert context.text == "text 1.\n\ntext 2.\n\ntext 3."
-    assert [drop.reason for drop in context.dropped] == ["k"]
-    assert context.tokens <= 500
 
 
 def test_nothing_found():
@@ -283,12 +223,6 @@ def test_index_nodes_resolved_by_the_wrapped_retriever():
     assert [scored.score for scored in kept] == [1.0, 0.5]
 
 
-def test_index_nodes_that_lead_nowhere_are_nodes():
-    kept = OrderPreservingRetriever(retriever=ListRetriever(_references())).retrieve("why?")
-    assert texts(kept) == ["summary 2", "summary 7"]
-    assert all(isinstance(scored.node, IndexNode) for scored in kept)
-
-
 def test_nothing_is_resolved_after_the_ordering():
     """LlamaIndex resolves index nodes after `_retrieve`, which would put their texts where the summaries stood."""
     given = _references()
@@ -301,11 +235,6 @@ def test_nothing_is_resolved_after_the_ordering():
     kept = OrderPreservingRetriever(retriever=wrapped).retrieve("why?")
     assert {scored.node_id for scored in kept} == {scored.node_id for scored in wrapped.retrieve("why?")}
     assert numbers(kept) == [1, 4]
-
-
-def test_an_object_map_belongs_to_the_wrapped_retriever():
-    with pytest.raises(ValidationError, match="object_map"):
-        OrderPreservingRetriever(retriever=ListRetriever(_references()), object_map=_wholes())  # type: ignore[call-arg]
 
 
 def test_a_copy_with_changes_is_checked_and_has_them():

@@ -176,18 +176,6 @@ def test_equal_stamps_have_equal_hashes_and_others_have_others():
     assert len(set(hashes)) == len(stamps)
 
 
-def test_a_cache_does_not_answer_for_another_source_key():
-    given = [
-        TextNode(text=text, metadata={"work": work, "file_name": "all.txt"})
-        for text, work in zip("abc", "xyx", strict=True)
-    ]
-    cache = IngestionCache()
-    by_file = IngestionPipeline(transformations=[StampPositions()], cache=cache)
-    by_work = IngestionPipeline(transformations=[StampPositions(source_key="work")], cache=cache)
-    assert _stamps(by_file.run(nodes=given)) == [0, 1, 2]
-    assert _stamps(by_work.run(nodes=given)) == [0, 0, 1]
-
-
 def _by(name: str) -> StampPositions:
     return StampPositions(source_key=lambda chunk: chunk.metadata[name])
 

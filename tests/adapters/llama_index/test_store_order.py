@@ -3,12 +3,11 @@
 import asyncio
 import random
 import warnings
-from itertools import pairwise
 
 from llama_index.core import Document, MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
@@ -75,29 +74,6 @@ def test_a_retriever_takes_the_order_of_the_index():
     assert numbers(asyncio.run(retriever.aretrieve(QUESTION)), nodes) == numbers(found, nodes)
 
 
-def linked(nodes):
-    for before, after in pairwise(nodes):
-        before.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=after.node_id)
-        after.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id=before.node_id)
-    return nodes
-
-
-def test_runs_of_links_are_in_the_order_of_the_index_unless_it_contradicts_them():
-    nodes = linked(windows("voyage.txt", 1))
-    plain = index_of(nodes).as_retriever(similarity_top_k=16)
-    torn, told = asked(OrderPreservingRetriever(retriever=plain, store_order=False).retrieve)
-    assert numbers(torn, nodes) != sorted(numbers(torn, nodes))
-    assert "several runs of unknown order" in told[0]
-    found, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
-    assert numbers(found, nodes) == sorted(numbers(torn, nodes))
-    assert told == []
-    backwards = index_of(nodes[::-1]).as_retriever(similarity_top_k=16)
-    # All links together tell the order, whatever the sequence of the store is.
-    against, told = asked(OrderPreservingRetriever(retriever=backwards).retrieve)
-    assert numbers(against, nodes) == sorted(numbers(torn, nodes))
-    assert told == []
-
-
 SECTIONS = [prose(40 if seed % 2 else 220, seed) for seed in range(5)]
 
 
@@ -159,22 +135,3 @@ def test_a_filter_that_is_not_known_leaves_the_sequence_to_what_was_found():
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
     assert len(found) == 12
     assert "in the order in which they were added to the store" in told[0]
-
-
-def test_pages_without_the_name_of_their_file_warn():
-    pages = [Document(text=prose(90, seed), metadata={"page_label": str(seed + 1)}) for seed in range(5)]
-    index = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(pages))
-    plain = index.as_retriever(similarity_top_k=6)
-    _, told = asked(OrderPreservingRetriever(retriever=plain).retrieve)
-    assert "they may be parts of one file" in told[0]
-    assert "check_positions(index)" in told[0]
-    one_page = [Document(text=prose(90, seed), metadata={"page_label": "1"}) for seed in range(5)]
-    single = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(one_page))
-    assert asked(OrderPreservingRetriever(retriever=single.as_retriever(similarity_top_k=6)).retrieve)[1] == []
-    # Whole files, of which one page each was retrieved.
-    two = Document(text=prose(90, 9), metadata={"page_label": "1"}, id_="report-2024")
-    named = index_of(SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents([*pages[1:], two]))
-    named_retriever = OrderPreservingRetriever(retriever=named.as_retriever(similarity_top_k=6))
-    assert "they may be parts" in asked(named_retriever.retrieve)[1][0]
-    by_id = OrderPreservingRetriever(retriever=plain, source_key=lambda chunk: chunk.document_id)
-    assert asked(by_id.retrieve)[1] == []

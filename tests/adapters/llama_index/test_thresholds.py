@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor, PrevNextNodePostprocessor
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import PrivateAttr, ValidationError
@@ -209,16 +207,6 @@ def test_another_model_than_that_of_the_index(index, model, ask):
     assert other.embedded == (1, 5)
 
 
-def test_a_retriever_that_is_none_of_an_index_works_through_the_cache(index, model, ask):
-    nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
-    model.forget()
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(nodes), embed_model=model, **BOTH)
-    assert kept(ask(retriever)) == ["0", "3", "5"]
-    assert model.embedded == (1, 5)
-    assert kept(ask(retriever)) == ["0", "3", "5"]
-    assert model.embedded == (1, 5)
-
-
 def test_an_engine_around_our_retriever_uses_its_cache(index, model, tmp_path):
     path = tmp_path / "vectors.db"
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
@@ -248,14 +236,6 @@ def test_the_cache_of_our_retriever_is_set_there(index):
     ours = OrderPreservingRetriever(retriever=index.as_retriever())
     with pytest.raises(ValidationError, match="which has its own options; set vector_cache there"):
         OrderPreservingQueryEngine(llm=MockLLM(), retriever=ours, vector_cache=VectorCache())
-
-
-@pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
-def test_without_a_model_thresholds_are_refused_at_construction(options):
-    with pytest.raises(
-        ValidationError, match="thresholds require vectors, but there is no embedding model; pass embed_model="
-    ):
-        OrderPreservingPostprocessor(**options)
 
 
 @pytest.mark.parametrize("given", ["a model", object(), 3])
@@ -348,12 +328,6 @@ def test_a_function_gives_neighbours(index):
         OrderPreservingPostprocessor(neighbors=1)
 
 
-def test_a_postprocessor_with_an_index_survives_pickling(index):
-    postprocessor = OrderPreservingPostprocessor(index=index, **BOTH)
-    again = pickle.loads(pickle.dumps(postprocessor))
-    assert again.similarity_threshold == 0.4
-
-
 # What a hostile application brings.
 
 
@@ -387,17 +361,6 @@ def test_a_sentence_with_its_window_is_not_filled_in_with_its_own_sentences():
     context = OrderPreservingPostprocessor(read_neighbors=docstore, neighbors=2).get_context(replaced)
     for number in range(3, 8):
         assert context.text.count(f"w{number}.") == 1, context.text
-
-
-def test_an_index_may_be_named_where_the_retriever_is_none_of_it(index, model):
-    retriever = QueryFusionRetriever(
-        [index.as_retriever(similarity_top_k=6)], llm=MockLLM(), num_queries=1, use_async=False, similarity_top_k=6
-    )
-    found = OrderPreservingRetriever(retriever=retriever, index=index, **BOTH).retrieve(QUESTION)
-    assert ids(found) == ["0", "3", "5"]
-    assert model._inner.documents == []
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=retriever, read_neighbors=index.docstore, neighbors=1)
-    assert len(engine.query(QUESTION).source_nodes) == 6
 
 
 def test_a_query_that_is_a_picture_has_no_words_to_compare(index):

@@ -19,7 +19,6 @@ from llama_index.core import (
     TreeIndex,
     VectorStoreIndex,
 )
-from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine, ContextChatEngine
 from llama_index.core.evaluation import GuidelineEvaluator, RelevancyEvaluator
 from llama_index.core.indices.document_summary import (
@@ -280,30 +279,6 @@ def test_an_index_without_vectors_gives_the_order_of_its_docstore(kind: str):
     assert check_positions(postprocessor).sources == found.sources
 
 
-@pytest.mark.parametrize("kind", ["summary", "keywords", "triplets"])
-def test_the_docstore_is_found_in_retrievers_and_engines_without_vectors(kind: str):
-    nodes = windows("a.txt", 1)[:12]
-    index = WITHOUT_VECTORS[kind](nodes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        retriever = index.as_retriever()
-    engine = RetrieverQueryEngine.from_args(retriever, llm=LLM)
-    assert [one.chunks for one in (check_positions(retriever), check_positions(engine))] == [12, 12]
-    shuffled = Shuffled(retriever, nodes)
-    assert in_places(asked(OrderPreservingRetriever(retriever=shuffled).retrieve)[0], nodes)
-
-
-class Shuffled(TransformRetriever):
-    """Any retriever of an index, with an answer in no order."""
-
-    def __init__(self, retriever: BaseRetriever, nodes: list[Any]) -> None:
-        super().__init__(retriever, IdentityQueryTransform())
-        self._nodes = nodes
-
-    def _retrieve(self, query_bundle: Any) -> Any:
-        return ranked(random.Random(3).sample(self._nodes, 8))
-
-
 def test_a_retriever_of_a_property_graph_is_no_error():
     nodes = windows("a.txt", 1)[:6]
     index = graph(nodes)
@@ -317,24 +292,13 @@ def test_a_retriever_of_a_property_graph_is_no_error():
     assert len(similar.postprocess_nodes(ranked(nodes), query_str="why?")) == 6
 
 
-WRAPPERS: dict[str, Callable[[Any], BaseRetriever]] = {
-    "fusion": lambda inner: QueryFusionRetriever(
-        [inner, inner], llm=LLM, num_queries=1, use_async=False, similarity_top_k=10
-    ),
-    "recursive": lambda inner: RecursiveRetriever("a", {"a": inner}),
-    "router": lambda inner: RouterRetriever(SELECTOR, [RetrieverTool.from_defaults(inner, description="")], llm=LLM),
-    "transform": lambda inner: TransformRetriever(inner, IdentityQueryTransform()),
-    "recursive fusion": lambda inner: RecursiveRetriever("a", {"a": WRAPPERS["fusion"](inner)}),
-}
-
-
-@pytest.mark.parametrize("kind", WRAPPERS)
-def test_the_store_is_found_through_wrappers(kind: str):
+@pytest.mark.parametrize("recursive", [False, True])
+def test_the_store_is_found_through_wrappers(recursive: bool):
     nodes = windows("a.txt", 1)
     index: Any = VectorStoreIndex(nodes, embed_model=MODEL)
-    wrapper = WRAPPERS[kind](index.as_retriever(similarity_top_k=10))
-    if kind == "router":
-        wrapper._selector = Chosen()  # type: ignore[attr-defined]
+    inner = index.as_retriever(similarity_top_k=10)
+    wrapper: Any = QueryFusionRetriever([inner, inner], llm=LLM, num_queries=1, use_async=False, similarity_top_k=10)
+    wrapper = RecursiveRetriever("a", {"a": wrapper}) if recursive else wrapper
     for ask in (
         OrderPreservingRetriever(retriever=wrapper).retrieve,
         lambda question: OrderPreservingQueryEngine(llm=LLM, retriever=wrapper).query(question).source_nodes,
@@ -343,15 +307,6 @@ def test_the_store_is_found_through_wrappers(kind: str):
         assert in_places(found, nodes)
         assert told == []
     assert check_positions(wrapper).sources == check_positions(index).sources
-
-
-class Chosen(LLMSingleSelector):
-    def __init__(self) -> None: ...
-
-    def _select(self, choices: Any, query: Any) -> Any:
-        from llama_index.core.base.base_selector import SelectorResult, SingleSelection
-
-        return SelectorResult(selections=[SingleSelection(index=0, reason="")])
 
 
 # Nodes of several levels.
@@ -423,23 +378,6 @@ def test_neighbors_have_offsets_in_the_document_too():
             assert any(chunk.neighbor_of is not None for chunk in kept)
             starts_of = [chunk.span.start for chunk in kept if chunk.span is not None]
             assert starts_of == [LONG.text.index(chunk.text) for chunk in kept] == sorted(starts_of)
-
-
-def test_ancestors_are_read_at_once_and_only_for_levels(monkeypatch: pytest.MonkeyPatch):
-    index, retriever = merging([LONG])
-    asked_for: list[int] = []
-    read = type(index.docstore).get_nodes
-
-    def counted(self: Any, node_ids: list[str], raise_error: bool = True) -> Any:
-        asked_for.append(len(node_ids))
-        return read(self, node_ids, raise_error)
-
-    raw = retriever.retrieve(QUESTION)
-    monkeypatch.setattr(type(index.docstore), "get_nodes", counted)
-    OrderPreservingPostprocessor(index=index).postprocess_nodes(raw)
-    assert len(asked_for) == 2
-    OrderPreservingPostprocessor(index=index).postprocess_nodes(ranked(nodes_of()))
-    assert len(asked_for) == 2
 
 
 @pytest.mark.parametrize("change", ["edit", "delete", "move"])
