@@ -220,18 +220,6 @@ def test_equal_vectors_are_ties_wherever_they_stand_in_the_matrix(count, dimensi
         assert scores(hits) == sorted(scores(hits), reverse=True)
 
 
-def test_a_hit_is_a_chunk_with_rank_score_and_vector():
-    index = book_index()
-    (hit,) = index.search("ocean5 grove6", k=1)
-    (number,) = numbers([hit])
-    assert hit.text == index.chunks[number].text
-    assert hit.rank == 0
-    assert hit.vector is not None
-    np.testing.assert_array_equal(hit.vector, index.vectors[number])
-    assert isinstance(hit.score, float)
-    assert -1 <= hit.score <= 1
-
-
 def test_the_vectors_of_an_index_cannot_be_written_to():
     index = book_index()
     np.testing.assert_allclose(np.linalg.norm(index.vectors, axis=1), 1, rtol=1e-5)
@@ -239,12 +227,6 @@ def test_the_vectors_of_an_index_cannot_be_written_to():
     (hit,) = index.search("ocean5", k=1)
     assert hit.vector is not None
     assert not hit.vector.flags.writeable
-
-
-def test_the_list_of_chunks_is_a_copy():
-    index = book_index()
-    index.chunks.clear()
-    assert len(index.chunks) == len(index) > 0
 
 
 @pytest.mark.parametrize("question", ["", "  ", None, 5, ["what"]])

@@ -13,7 +13,6 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import TokenWindow, split_recursive
 from oprag.embedding.static import LocalEmbedder
-from oprag.errors import ChunkError, OptionError, TokenizerError
 from tests.helpers import prose, word_offsets
 
 REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]
@@ -120,27 +119,3 @@ def test_a_long_text_is_split_in_seconds():
     check(text, windows, 100)
     # Each paragraph and each window once, and not again for every window that it may go into.
     assert sum(calls) < 4 * len(text)
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.0, None, "5", True])
-def test_a_size_that_cannot_be_is_refused(size):
-    with pytest.raises(OptionError, match="chunk_size must be an integer >= 1"):
-        split_recursive("text", word_offsets, size)
-
-
-@pytest.mark.parametrize("overlap", [-1, 1000, 1.0, None, False])
-def test_an_overlap_that_cannot_be_is_refused(overlap):
-    with pytest.raises(OptionError, match="chunk_overlap must be an integer >= 0 and less than chunk_size=1000"):
-        split_recursive("text", word_offsets, 1000, overlap)
-
-
-@pytest.mark.parametrize("text", [None, 5, b"text", ["text"]])
-def test_something_else_than_a_text_is_refused(text):
-    with pytest.raises(ChunkError, match=f"got {type(text).__name__}"):
-        split_recursive(text, word_offsets)
-
-
-@pytest.mark.parametrize("count", [None, "words", object(), len])
-def test_a_tokenizer_of_another_kind_is_refused(count):
-    with pytest.raises(TokenizerError):
-        split_recursive("some text", count)

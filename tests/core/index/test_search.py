@@ -90,15 +90,6 @@ def test_hits_have_rank_score_vector_and_place(index, search):
     assert build_context(hits).kept
 
 
-def test_of_equal_chunks_the_first_added_comes_first():
-    embedder = WordEmbedder()
-    equal = DocumentIndex.from_texts({"a": "one two " * 9}, embedder, word_offsets, chunk_size=2)
-    for search in SEARCHES:
-        found = equal.search("two", 4, search=search)
-        # The last chunk lacks a space at its end, so it is the only other one.
-        assert numbers(found) == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize("search", ["sparse", "", 5, ["dense"]])
 def test_an_unknown_search_is_refused(index, search):
     with pytest.raises(OptionError, match="search must be one of dense, bm25, hybrid"):
@@ -202,11 +193,6 @@ def test_a_question_is_embedded_once_for_search_and_thresholds():
     assert asked == ["what?"]
 
 
-def test_the_vector_of_a_question_needs_a_question(index):
-    with pytest.raises(ValueError, match="the question is empty"):
-        index.question_vector(" ")
-
-
 def test_the_formula_of_the_paper():
     # Ranks count from 1, and the constant is 60.
     assert rrf([[2, 0, 1]], 4).tolist() == [1 / 62, 1 / 63, 1 / 61, 0.0]
@@ -224,8 +210,3 @@ def test_the_same_ranks_in_other_rankings_tie_exactly(ranks):
         lists.append(ranking)
     one, other, *_ = rrf(lists, 203)
     assert one == other
-
-
-def test_nothing_to_fuse():
-    assert rrf([], 3).tolist() == [0.0, 0.0, 0.0]
-    assert rrf([[]], 0).tolist() == []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from oprag import TokenWindow, split_tokens
+from oprag import TokenWindow, split_recursive, split_tokens
 from oprag.errors import ChunkError, OptionError, TokenizerError
 from tests.helpers import prose, word_offsets
 
@@ -225,25 +225,26 @@ def test_the_defaults_are_those_of_the_paper():
     assert [window.tokens for window in windows] == [128, 128, 44]
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.0, "3", None, True])
-def test_a_size_that_cannot_be_is_refused(size):
-    with pytest.raises(OptionError, match="chunk_size must be an integer >= 1") as caught:
-        split_tokens("text", word_offsets, size)
-    assert caught.value.value is size
+both_splitters = pytest.mark.parametrize("split", [split_tokens, split_recursive])
 
 
-@pytest.mark.parametrize("overlap", [-1, 4, 5, 1.0, None, False])
-def test_an_overlap_that_cannot_be_is_refused(overlap):
-    with pytest.raises(OptionError, match="less than chunk_size=4") as caught:
-        split_tokens("text", word_offsets, 4, overlap)
-    assert caught.value.value is overlap
-
-
-@pytest.mark.parametrize("text", [None, 5, b"bytes", ["text"]])
-def test_something_else_than_a_text_is_refused(text):
-    with pytest.raises(ChunkError, match="must be a string") as caught:
-        split_tokens(text, word_offsets)
-    assert caught.value.value is text
+@both_splitters
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        *(({"chunk_size": bad}, OptionError, "chunk_size must be an integer >= 1") for bad in (0, -1, 2.0, "3", True)),
+        *(
+            ({"chunk_size": 4, "chunk_overlap": bad}, OptionError, "chunk_overlap must be .* less than chunk_size=4")
+            for bad in (-1, 4, 1.0, None, False)
+        ),
+        *(({"text": bad}, ChunkError, "must be a string") for bad in (None, 5, b"bytes", ["text"])),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_split_is_refused(split, given, error, message):
+    with pytest.raises(error, match=message) as caught:
+        split(**{"text": "text", "tokenizer": word_offsets, "chunk_overlap": 0, **given})
+    assert caught.value.value is [*given.values()][-1]
 
 
 class SlowTokenizer:
@@ -256,10 +257,11 @@ class SlowTokenizer:
         return ["a", "b", "c"]
 
 
+@both_splitters
 @pytest.mark.parametrize("tokenizer", [None, "bert-base-uncased", 5, object(), SlowTokenizer()])
-def test_a_tokenizer_of_another_kind_is_refused(tokenizer):
+def test_a_tokenizer_of_another_kind_is_refused(split, tokenizer):
     with pytest.raises(TokenizerError, match=f"got {type(tokenizer).__name__}") as caught:
-        split_tokens("text", tokenizer)
+        split("text", tokenizer)
     assert caught.value.value is tokenizer
     assert isinstance(caught.value, TypeError)
 

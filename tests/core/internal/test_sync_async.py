@@ -24,7 +24,7 @@ from oprag._internal.sync_async import (
     run_async,
     run_sync,
 )
-from tests.meeting import PATIENCE, Meeting, timed_out_once, until
+from tests.meeting import PATIENCE, Meeting, until
 
 both = pytest.mark.parametrize("is_async", [False, True], ids=["threads", "tasks"])
 
@@ -77,13 +77,6 @@ def test_async_steps_are_awaited_and_others_run_in_a_thread():
     awaited, threaded = asyncio.run(run_async(both()))
     assert awaited == f"awaited in {threading.main_thread().name}"
     assert threaded != threading.main_thread().name
-
-
-def test_a_step_of_a_step():
-    def outer() -> Steps[int]:
-        return (yield from doubled(3)) + 1
-
-    assert run_sync(outer()) == 7
 
 
 async def perform(steps: Steps[Any], *, is_async: bool) -> Any:
@@ -314,16 +307,6 @@ def test_one_item_needs_no_other_thread():
     assert threads == {threading.current_thread()}
 
 
-async def test_one_item_needs_no_other_task():
-    async def here() -> Any:
-        return asyncio.current_task()
-
-    def body(number: int) -> Steps[Any]:
-        return (yield Step(lambda: None, here))
-
-    assert await parallel(body, [1], Limit(8)).arun() == [asyncio.current_task()]
-
-
 @both
 async def test_context_variables_are_the_callers(is_async: bool):
     token = name.set("caller")
@@ -368,18 +351,6 @@ async def test_a_failed_result_begins_no_further_item(is_async: bool):
     assert results[-1] is None
     assert work.running == 0
     assert len(work.begun) < 30
-
-
-@both
-async def test_without_a_rule_for_failures_all_items_are_done(is_async: bool):
-    work = Work(lambda number: "bad")
-    assert await work_through(work, range(20), Limit(3), is_async=is_async) == ["bad"] * 20
-
-
-@both
-async def test_the_only_item_may_fail(is_async: bool):
-    work = Work(lambda number: "bad")
-    assert await work_through(work, [1], Limit(3), lambda result: True, is_async=is_async) == ["bad"]
 
 
 @both
@@ -461,13 +432,6 @@ async def test_cancelling_one_item_cancels_it():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (work.running, work.cancelled) == (0, 1)
-
-
-async def test_a_timeout_ends_all():
-    work = Work(seconds=600)
-    with pytest.raises(TimeoutError):
-        await timed_out_once(lambda: work.running == 5, parallel(work.body, range(5), Limit(5)).arun())
-    assert (work.running, work.cancelled) == (0, 5)
 
 
 def test_inside_of_itself():
