@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -84,7 +84,12 @@ class Limit:
 
     def taken(self) -> Step:
         """Acquire the limit; the result is the semaphore to release."""
-        return Step(lambda: _acquired(self.threads), lambda: _acquired_async(self.tasks))
+
+        async def taken() -> asyncio.Semaphore:
+            await self.tasks.acquire()
+            return self.tasks
+
+        return Step(lambda: self.threads.acquire() and self.threads, taken)
 
 
 @dataclass(frozen=True)
@@ -107,18 +112,15 @@ class Parallel:
 
     def run(self) -> list[Any]:
         """Run them in threads."""
-        if len(self.bodies) == 1:
-            with self.limit.threads:
-                return [run_sync(self.bodies[0]())]
         results: list[Any] = [None] * len(self.bodies)
         waiting = deque(enumerate(self.bodies))
 
         def work() -> None:
-            while True:
+            while waiting:
                 with self.limit.threads:
                     try:
                         number, body = waiting.popleft()
-                    except IndexError:
+                    except IndexError:  # another thread took the last one in the meantime
                         return
                     try:
                         result = results[number] = run_sync(body())
@@ -164,10 +166,7 @@ class Parallel:
                 if task is not current:
                     task.cancel()
 
-        tasks: list[asyncio.Task[Any]] = []
-        if len(self.bodies) == 1:
-            return [await work(self.bodies[0])]
-        tasks += [asyncio.ensure_future(work(body)) for body in self.bodies]
+        tasks = [asyncio.ensure_future(work(body)) for body in self.bodies]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION) if tasks else None
         finally:
@@ -249,11 +248,14 @@ def _perform(steps: Steps[T], *, closing: bool = False) -> Emit | _FinishedResul
 
 async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _FinishedResult[T]:
     """Async version of `_perform`."""
+    # Imported only for async code.
+    from asyncio import to_thread
+
     try:
         step = steps.throw(_Closed()) if closing else next(steps)
         while not isinstance(step, Emit):
             try:
-                result = await (_in_thread(step.run) if step.arun is None else step.arun())
+                result = await (to_thread(step.run) if step.arun is None else step.arun())
             except BaseException as error:  # noqa: BLE001 - as above
                 step = steps.throw(error)
             else:
@@ -263,36 +265,12 @@ async def _perform_async(steps: Steps[T], *, closing: bool = False) -> Emit | _F
     return step
 
 
-def _in_thread(run: Callable[[], Any]) -> Awaitable[Any]:
-    # Imported only for async code.
-    from asyncio import to_thread
-
-    return to_thread(run)
-
-
-def _acquired(threads: threading.Semaphore) -> threading.Semaphore:
-    threads.acquire()
-    return threads
-
-
-async def _acquired_async(tasks: asyncio.Semaphore) -> asyncio.Semaphore:
-    await tasks.acquire()
-    return tasks
-
-
-_pool: ThreadPoolExecutor | None = None
-_pool_lock = threading.Lock()
-
-
+@cache
 def _thread_pool() -> ThreadPoolExecutor:
     """The shared pool, since starting threads for each question would be slow."""
-    global _pool  # noqa: PLW0603
-    with _pool_lock:
-        if _pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
-            _pool = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="oprag")
-        return _pool
+    return ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="oprag")
 
 
 def _wait_for_all(futures: Sequence[Future[None]]) -> list[BaseException]:
@@ -302,11 +280,6 @@ def _wait_for_all(futures: Sequence[Future[None]]) -> list[BaseException]:
     return [error for future in futures if not future.cancelled() and (error := future.exception()) is not None]
 
 
-def _forget_threads() -> None:
-    """Discard the pool in a forked process, where the threads of the parent do not run."""
-    global _pool, _pool_lock
-    _pool, _pool_lock = None, threading.Lock()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    # In a forked process, the threads of the parent do not run.
+    os.register_at_fork(after_in_child=_thread_pool.cache_clear)
