@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, SkipValidation, create_model, model_vali
 
 from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import MethodFields, StoreOrderFields, given_options
-from oprag.adapters.name_hints import LANGCHAIN_CHAIN
+from oprag.adapters.name_hints import LANGCHAIN
 from oprag.errors import OptionError
 from oprag.langchain.backend import LangChainBackend
 from oprag.langchain.chain_values import ChainOutput, OutputKeys, checked_inputs, with_inputs, without_retrievers
@@ -112,7 +112,7 @@ class OrderPreservingChain(
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
     )
 
-    _name_hints: ClassVar = LANGCHAIN_CHAIN
+    _name_hints: ClassVar = LANGCHAIN
 
     llm: SkipValidation[Runnable[Any, Any]] = Field(
         description="Any LangChain model, including one with retries, fallbacks or structured output."

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 from oprag._internal.masking import listed
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
 from oprag.adapters.fields import ContextFields, StoreOrderFields
-from oprag.adapters.name_hints import LANGCHAIN_RETRIEVER
+from oprag.adapters.name_hints import LANGCHAIN
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_and_scores, documents_of
@@ -191,7 +191,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
     )
 
-    _name_hints: ClassVar = LANGCHAIN_RETRIEVER
+    _name_hints: ClassVar = LANGCHAIN
 
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:

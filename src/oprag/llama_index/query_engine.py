@@ -27,7 +27,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_valid
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import MethodFields, given_options
-from oprag.adapters.name_hints import LLAMA_INDEX_ENGINE
+from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context, build_context
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
@@ -90,7 +90,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         validate_assignment=True,
     )
 
-    _name_hints: ClassVar = LLAMA_INDEX_ENGINE
+    _name_hints: ClassVar = LLAMA_INDEX
 
     llm: SkipValidation[LLM] = Field(
         default_factory=lambda: Settings.llm, description="Any LlamaIndex LLM; Settings.llm by default.", repr=False

@@ -12,7 +12,7 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
-from oprag.adapters.name_hints import LLAMA_INDEX_RETRIEVER
+from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context
 from oprag.llama_index.nodes import nodes_of
 from oprag.llama_index.vectors import IndexFields, refuse_reordered
@@ -59,7 +59,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         validate_assignment=True,
     )
 
-    _name_hints: ClassVar = LLAMA_INDEX_RETRIEVER
+    _name_hints: ClassVar = LLAMA_INDEX
 
     retriever: BaseRetriever = Field(
         description="Any LlamaIndex retriever; the rank of a node is its index in the list."

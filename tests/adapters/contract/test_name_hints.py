@@ -70,18 +70,18 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
         "filter": 'invoke({"input": ..., "filter": ...})',
         "base_compressor": "retriever=ContextualCompressionRetriever(base_compressor=..., base_retriever=...)",
         "score_threshold": 'search_kwargs={"score_threshold": ...}',
-        "chain_type": "use method=, or OrderPreservingChain.from_chain_type(...)",
-        "chain_type_kwargs": "use prompts=, or OrderPreservingChain.from_chain_type(...)",
+        "chain_type": "use method= of OrderPreservingChain, or OrderPreservingChain.from_chain_type(...)",
+        "chain_type_kwargs": "use prompts=",
         "combine_docs_chain": 'use llm= for its model, prompts={"answer": ...} for its prompt',
-        "prompt": 'use prompts={"answer": prompt}',
-        "combine_prompt": 'use prompts={"reduce": combine_prompt}',
-        "condense_question_prompt": 'use prompts={"condense": condense_question_prompt}',
+        "prompt": 'use prompts={"answer": ...}',
+        "combine_prompt": 'use prompts={"reduce": ...}',
+        "condense_question_prompt": 'use prompts={"condense": ...}',
         "condense_question_llm": "llm= rewrites a follow-up question",
         "combine_docs_chain_kwargs": "use prompts=",
         "vector_store": "did you mean 'vectorstore'",
         "model": "use llm=",
         "memory": '"chat_history"',
-        "callbacks": "use chain.with_config(...)",
+        "callbacks": "use with_config(...)",
         "token_max": "use collapse_tokens=",
     },
     langchain.DocumentIndexRetriever: {
@@ -111,9 +111,9 @@ INSTEAD: dict[type[Any], dict[str, str]] = {
     },
     llama_index.OrderPreservingQueryEngine: {
         "output_cls": "use llm=llm.as_structured_llm(output_cls)",
-        "text_qa_template": 'use prompts={"answer": text_qa_template}',
-        "refine_template": 'use prompts={"refine": refine_template}',
-        "summary_template": 'use prompts={"reduce": summary_template}',
+        "text_qa_template": 'use prompts={"answer": ...}',
+        "refine_template": 'use prompts={"refine": ...}',
+        "summary_template": 'use prompts={"reduce": ...}',
         "response_synthesizer": "use method=",
         "response_mode": '"map_reduce" for tree_summarize',
         "similarity_top_k": "use retriever=index.as_retriever(similarity_top_k=...)",
@@ -150,7 +150,7 @@ def test_from_args_takes_the_arguments_and_tells_the_options():
     made = engine.from_args(LIST_RETRIEVER, LLAMA_INDEX_LLM, node_postprocessors=[cutoff], streaming=True, k=3)
     assert (made.retriever, made.llm, list(made.node_postprocessors)) == (LIST_RETRIEVER, LLAMA_INDEX_LLM, [cutoff])
     assert (made.streaming, made.k) == (True, 3)
-    with pytest.raises(ValidationError, match="unknown option 'response_mode'; use method=:"):
+    with pytest.raises(ValidationError, match="unknown option 'response_mode'; use method= of"):
         engine.from_args(LIST_RETRIEVER, llm=LLAMA_INDEX_LLM, response_mode="refine")
 
 
