@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oprag._internal.files.writing import FileKind, replacing_target
+from oprag._internal.files.writing import FileKind, replacing
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
@@ -136,7 +136,7 @@ def write_csv(path: str | os.PathLike[str], columns: Sequence[str], rows: Iterab
     Lists are written as JSON, None as an empty cell. Strings that a spreadsheet would evaluate as a formula (they start
     with =, +, - or @, also after whitespace, a tab or a line break) are prefixed with an apostrophe.
     """
-    with replacing_target(path) as file:
+    with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)
         # With "\r\n" (RFC 4180) the writer quotes texts that contain "\r" or "\n"; with "\n" it would not quote "\r".
         writer = csv.writer(text, lineterminator="\r\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from oprag._internal.files.reading import read_toml
-from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
+from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing
 from oprag._internal.masking import reason
 from oprag._internal.tokens import approximate_tokens
 from oprag._version import __version__
@@ -141,7 +141,7 @@ def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) ->
             raise ValueError("TOML cannot represent one of its values")  # noqa: TRY301
     except (TypeError, ValueError) as error:
         raise OptionError(f"cannot write the profile {path}: {error}", path) from error
-    with replacing_target(target) as file:
+    with replacing(target) as file:
         file.write(data)
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from oprag.errors import OpragError, OptionError
 
-__all__ = ["FileKind", "begins_with", "check_target", "replacing", "replacing_target"]
+__all__ = ["FileKind", "begins_with", "check_target", "replacing"]
 
 
 class FileKind(NamedTuple):
@@ -65,39 +65,34 @@ def begins_with(path: Path, start: bytes) -> bool:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a new file that atomically replaces the file at the path when the block ends without an error.
 
     Readers never see a partial file, and if several processes write at the same time, the last one wins. A link is
     replaced, too: another user may have planted it. A killed process leaves a hidden temporary file.
+
+    Raises:
+        OptionError: The file cannot be written.
     """
-    if path.exists() and not path.is_file():  # such as a pipe, or /dev/stdout
-        with path.open("wb") as file:
-            yield file
-        return
-    mode = path.stat().st_mode & 0o777 if path.is_file() else None
-    unfinished = path.with_name(f".oprag-unfinished-{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Until it is complete, what replaces a file of its owner alone can be read by its owner alone.
-    descriptor = os.open(unfinished, flags, 0o666 if mode is None else 0o600)
+    target = Path(path)
+    unfinished = target.with_name(f".oprag-unfinished-{secrets.token_hex(8)}")
     try:
+        if target.exists() and not target.is_file():  # such as a pipe, or /dev/stdout
+            with target.open("wb") as file:
+                yield file
+            return
+        mode = target.stat().st_mode & 0o777 if target.is_file() else None
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        # Until it is complete, what replaces a file of its owner alone can be read by its owner alone.
+        descriptor = os.open(unfinished, flags, 0o666 if mode is None else 0o600)
         with os.fdopen(descriptor, "wb") as file:
             yield file
         if mode is not None:
             unfinished.chmod(mode)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def replacing_target(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """`replacing` for a file that a user named: raises OptionError if it cannot be written."""
-    target = Path(path)
-    try:
-        with replacing(target) as file:
-            yield file
+        unfinished.replace(target)
     except OpragError:  # raised while computing the contents
         raise
     except OSError as error:
         raise OptionError(f"cannot write {target}: {error.strerror or error}", path) from error
+    finally:
+        unfinished.unlink(missing_ok=True)

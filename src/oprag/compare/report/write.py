@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing_target
+from oprag._internal.files.writing import FileKind, begins_with, check_target, replacing
 from oprag._internal.text_table import safe
 from oprag.compare.analysis.settings import amount, by_data, counted, money_text, value_text
 from oprag.compare.analysis.summary import PROBLEMS
@@ -144,7 +144,7 @@ def write_report(
         questions.section(results, metric),
         _run_details(results),
     ]
-    with replacing_target(output) as file:
+    with replacing(output) as file:
         file.write(page(f"Results of {results.experiment}", [one for one in sections if one]).encode())
     return output
 

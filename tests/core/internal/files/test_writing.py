@@ -67,8 +67,8 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nowhere_to_write_is_the_systems_error(tmp_path):
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "missing" / "file"):
+def test_nowhere_to_write_is_an_error(tmp_path):
+    with pytest.raises(OptionError, match="No such file"), replacing(tmp_path / "missing" / "file"):
         pass
 
 
