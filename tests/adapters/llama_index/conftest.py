@@ -12,7 +12,7 @@ import llama_index.core
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import CompletionResponse, CompletionResponseGen, LLMMetadata
-from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.span import BaseSpan
@@ -21,7 +21,7 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import BaseNode, Document, NodeWithScore, QueryBundle, TextNode
 from llama_index_instrumentation import get_dispatcher
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 SYLLABLES = [first + vowel + last for first in "bdfklmnprst" for vowel in "aeiou" for last in "lnrst"]
 
@@ -102,6 +102,23 @@ class HashedWords(BaseEmbedding):
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return self._get_text_embedding(query)
+
+
+class RandomEmbedding(MockEmbedding):
+    """Vectors that say nothing, the same for the same text; counts what is embedded."""
+
+    _embedded: list[str] = PrivateAttr(default_factory=list)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        self._embedded.append(text)
+        return self._get_query_embedding(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        chance = random.Random(query)
+        return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
 
 
 class RecordingLLM(CustomLLM):

@@ -36,7 +36,8 @@ from oprag.llama_index import (
     check_positions,
     write_positions,
 )
-from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding, asked, index_of, windows
+from tests.adapters.llama_index.conftest import RandomEmbedding
+from tests.adapters.llama_index.test_store_order import QUESTION, asked, index_of, windows
 from tests.helpers import prose
 
 TEXT = prose(2_000, seed=4)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
@@ -28,7 +28,7 @@ from llama_index.core.vector_stores import (
     MetadataFilter,
     MetadataFilters,
 )
-from pydantic import PrivateAttr, ValidationError
+from pydantic import ValidationError
 
 from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
@@ -39,26 +39,9 @@ from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
 from oprag.stores.llama_index_nodes import listed_nodes
-from tests.adapters.llama_index.conftest import prose
+from tests.adapters.llama_index.conftest import RandomEmbedding, prose
 
 QUESTION = "Where does the river end?"
-
-
-class CountingEmbedding(MockEmbedding):
-    """Vectors that say nothing, the same for the same text; counts what is embedded."""
-
-    _embedded: list[str] = PrivateAttr(default_factory=list)
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        self._embedded.append(text)
-        return self._get_query_embedding(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        chance = random.Random(query)
-        return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
 
 
 def documents() -> list[Document]:
@@ -78,7 +61,7 @@ def index_of(given: Sequence[Document], **options: Any) -> VectorStoreIndex:
     return VectorStoreIndex.from_documents(
         given,
         transformations=[SentenceSplitter(chunk_size=60, chunk_overlap=0)],
-        embed_model=CountingEmbedding(embed_dim=16),
+        embed_model=RandomEmbedding(embed_dim=16),
         **options,
     )
 
@@ -302,7 +285,7 @@ def windows(source: str, seed: int = 1, *, overlap: int = 40, **metadata: Any) -
 
 
 def stored(nodes: Sequence[BaseNode]) -> VectorStoreIndex:
-    return VectorStoreIndex(nodes, embed_model=CountingEmbedding(embed_dim=16))
+    return VectorStoreIndex(nodes, embed_model=RandomEmbedding(embed_dim=16))
 
 
 def names(found: Iterable[Any]) -> list[str]:

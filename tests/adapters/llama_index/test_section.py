@@ -20,8 +20,9 @@ from oprag.llama_index import (
     create_search_tool,
 )
 from oprag.pipeline.section import section_of
+from tests.adapters.llama_index.conftest import RandomEmbedding
 from tests.adapters.llama_index.engine.conftest import Model
-from tests.adapters.llama_index.test_store_order import QUESTION, RandomEmbedding
+from tests.adapters.llama_index.test_store_order import QUESTION
 
 TEXTS = ["Before.", "# Install\n\nText.", "## On Windows\n\nRun it.", "Go on.", "# Use\n\nThe end."]
 SECTIONS = ["", "Install", "Install > On Windows", "Install > On Windows", "Use"]

@@ -4,7 +4,7 @@ import asyncio
 import random
 import warnings
 
-from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
@@ -13,26 +13,10 @@ from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from tests.adapters.llama_index.conftest import RandomEmbedding
 from tests.helpers import prose
 
 QUESTION = "Where does the river end?"
-
-
-class RandomEmbedding(MockEmbedding):
-    """Vectors that say nothing, the same for the same text."""
-
-    def _vector_of(self, text):
-        chance = random.Random(text)
-        return [chance.uniform(-1, 1) for _ in range(self.embed_dim)]
-
-    def _get_text_embedding(self, text):
-        return self._vector_of(text)
-
-    def _get_query_embedding(self, query):
-        return self._vector_of(query)
-
-    async def _aget_query_embedding(self, query):
-        return self._vector_of(query)
 
 
 def windows(source, seed, **metadata):

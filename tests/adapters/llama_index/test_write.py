@@ -19,8 +19,7 @@ from oprag._internal.warn import forget
 from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, write_positions
 from oprag.stores.adapter import adapter_of
-from tests.adapters.llama_index.conftest import prose
-from tests.adapters.llama_index.test_nodes_in_store import CountingEmbedding
+from tests.adapters.llama_index.conftest import RandomEmbedding, prose
 
 QUESTION = "Where does the river end?"
 NAMES = ("ant", "bee")
@@ -57,7 +56,7 @@ def shuffled(nodes: list[BaseNode]) -> list[BaseNode]:
 
 
 def index_of(nodes: list[BaseNode], **options: Any) -> Any:
-    return VectorStoreIndex(nodes, embed_model=CountingEmbedding(embed_dim=16), **options)
+    return VectorStoreIndex(nodes, embed_model=RandomEmbedding(embed_dim=16), **options)
 
 
 def embedded(index: Any) -> int:
@@ -136,7 +135,7 @@ def test_the_order_is_right_afterwards_and_nothing_is_embedded(way: str):
 @pytest.mark.parametrize("strategy", [DocstoreStrategy.UPSERTS, DocstoreStrategy.DUPLICATES_ONLY])
 def test_a_pipeline_embeds_nothing_again(strategy: DocstoreStrategy):
     nodes = [TextNode(id_=f"n{at}", text=f"Text {at}.", metadata={"file_name": "a"}) for at in range(6)]
-    model, docstore, store = CountingEmbedding(embed_dim=16), SimpleDocumentStore(), SimpleVectorStore()
+    model, docstore, store = RandomEmbedding(embed_dim=16), SimpleDocumentStore(), SimpleVectorStore()
     pipeline = IngestionPipeline(
         transformations=[model], docstore=docstore, docstore_strategy=strategy, disable_cache=True, vector_store=store
     )
