@@ -56,7 +56,6 @@ def test_code_beside_a_tokenizer_is_not_run_even_if_somebody_would_say_yes(tmp_p
     "name", ["gpt2", "openai/clip", "./missing", "~nobody/model", "http://localhost/x", "a\\u0000b", "a" * 5_000]
 )
 def test_names_of_the_hub_are_not_fetched(tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="is not a local folder or file"):
         read_profile(profile(tmp_path, f"huggingface:{name}"))

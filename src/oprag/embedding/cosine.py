@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oprag.errors import EmbeddingError
 
-__all__ = ["CosineSearch", "as_matrix", "as_vectors", "cosine", "fault_in", "top", "unit_rows", "usable_rows"]
+__all__ = ["as_matrix", "as_vectors", "cosine", "fault_in", "first_equals", "top", "unit_rows", "usable_rows"]
 
 # Tolerance for the length of float32 unit vectors.
 _UNIT = 1e-6
@@ -112,27 +112,6 @@ def unit_rows(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.divide(matrix, divisors, out=matrix, casting="same_kind")
 
 
-class CosineSearch:
-    """Cosine similarities of a question to a fixed set of vectors.
-
-    Args:
-        vectors: Unit vectors, of shape (number of chunks, dimension).
-    """
-
-    def __init__(self, vectors: NDArray[np.float32]) -> None:
-        self._vectors = vectors
-        self._equals = _first_equals(vectors)
-
-    def scores(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine similarities, of shape (number of chunks,).
-
-        Args:
-            question: Unit vector, of shape (dimension,).
-        """
-        scores = self._vectors @ question
-        return scores if self._equals is None else scores[self._equals]
-
-
 def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
     """Indices of the k largest scores, largest first; ties by lowest index.
 
@@ -147,7 +126,7 @@ def top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
     return best[np.lexsort((best, -scores[best]))]
 
 
-def _first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
+def first_equals(vectors: NDArray[np.float32]) -> NDArray[np.intp] | None:
     """For each row the index of the first equal row; None if all rows differ.
 
     In a matrix product, the results of equal rows can differ in the last bit, which would break ties arbitrarily.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.chunk import Chunk, changed, counted, quoted
-from oprag.embedding.cosine import CosineSearch, as_vectors, top
+from oprag.embedding.cosine import as_vectors, first_equals, top
 from oprag.embedding.embedder import Embedder, WrappedEmbedder
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import CacheError, ChunkError, EmbeddingError, OptionError
@@ -240,7 +240,9 @@ class DocumentIndex:
         """The scores of all chunks."""
         if kind == "bm25":
             return self._by_words.scores(question)
-        cosines = self._by_cosine.scores(self.question_vector(question))
+        cosines = self._vectors @ self.question_vector(question)
+        if self._equals is not None:
+            cosines = cosines[self._equals]
         if kind == "dense":
             return cosines
         by_words = self._by_words.scores(question)
@@ -249,8 +251,8 @@ class DocumentIndex:
         return rrf([top(cosines, len(cosines)), found[by_words[found] > 0]], len(cosines))
 
     @cached_property
-    def _by_cosine(self) -> CosineSearch:
-        return CosineSearch(self._vectors)
+    def _equals(self) -> NDArray[np.intp] | None:
+        return first_equals(self._vectors)
 
     @cached_property
     def _by_words(self) -> BM25Search:

@@ -115,24 +115,12 @@ def _of_hugging_face(which: str, *, local_files_only: bool) -> tuple[str, Callab
             "download it and give the path of its folder",
             which,
         )
-    file = path / "tokenizer.json" if exists and path.is_dir() else path
     kind = import_extra("tokenizers", f"The tokenizer {describe(which)}", "local").Tokenizer
+    file = path / "tokenizer.json" if exists and path.is_dir() else path
     try:
-        if exists and file.is_file():
-            loaded = kind.from_file(str(file))
-        else:
-            # It must be downloaded, or is stored in an older format. Without trust_remote_code=False, transformers
-            # prompts on the terminal whether to run the repository's code.
-            transformers = import_extra("transformers", f"The tokenizer {describe(which)}", HUGGINGFACE)
-            settings = {"trust_remote_code": False, "local_files_only": local_files_only}
-            found = transformers.AutoTokenizer.from_pretrained(str(path) if exists else which, **settings)
-            loaded = found.backend_tokenizer
-    except MissingExtraError:
-        raise
+        tokenizer = kind.from_file(str(file)) if exists else kind.from_pretrained(which)
     except Exception as error:
         raise OptionError(f"the tokenizer {describe(which)} cannot be loaded: {reason(error)}", which) from error
-    # A copy, since the original belongs to its model.
-    tokenizer = kind.from_str(loaded.to_str())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     # Hash of the content, since the path differs between machines.
