@@ -50,6 +50,7 @@ __all__ = [
     "HELP",
     "METHOD_OPTIONS",
     "OPTIONS",
+    "PUBLIC_CONFIG",
     "ContextFields",
     "MethodFields",
     "OptionFields",
@@ -71,6 +72,16 @@ _values_of = itemgetter(*_WITH_ANNOTATE)
 def _option(name: str, **changes: Any) -> Any:
     """The pydantic field of an option, with the default and the description that its dataclass declares."""
     return Field(**{"default": _DEFAULTS[name], "description": HELP[name], **changes})
+
+
+PUBLIC_CONFIG = ConfigDict(
+    extra="forbid",
+    arbitrary_types_allowed=True,
+    hide_input_in_errors=True,
+    defer_build=False,
+    validate_assignment=True,
+)
+"""For public classes whose options can be assigned; see `OptionFields`."""
 
 
 class OptionFields(BaseModel):

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Self
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag._internal.warn import warn
-from oprag.adapters.fields import callables
+from oprag.adapters.fields import PUBLIC_CONFIG, callables
 from oprag.adapters.name_hints import LLAMA_INDEX_POSTPROCESSOR
 from oprag.context import Context
 from oprag.errors import RetrievalWarning, SerializationWarning
@@ -70,13 +69,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         ['two', 'nine', 'ten']
     """
 
-    model_config = ConfigDict(
-        extra="forbid",
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,
-        defer_build=False,
-        validate_assignment=True,
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LLAMA_INDEX_POSTPROCESSOR
 

@@ -22,11 +22,11 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SkipValidation, field_validator, model_validator
 
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.adapters.fields import MethodFields, given_options
+from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, given_options
 from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context, build_context
 from oprag.errors import OptionError
@@ -82,13 +82,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             ValueError).
     """
 
-    model_config = ConfigDict(
-        extra="forbid",
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,
-        defer_build=False,
-        validate_assignment=True,
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LLAMA_INDEX
 

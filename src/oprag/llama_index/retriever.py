@@ -9,9 +9,10 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr, field_validator
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
+from oprag.adapters.fields import PUBLIC_CONFIG
 from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context
 from oprag.llama_index.nodes import nodes_of
@@ -51,13 +52,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
     """
 
-    model_config = ConfigDict(
-        extra="forbid",
-        arbitrary_types_allowed=True,
-        hide_input_in_errors=True,
-        defer_build=False,
-        validate_assignment=True,
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LLAMA_INDEX
 
