@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -65,54 +64,24 @@ async def test_what_is_no_list_is_refused(bad: Any):
 
 # Metadata
 
+# The core's tests have more; these are handled by LlamaIndex, too.
 VALUES: list[Any] = [
     None,
     math.nan,
-    math.inf,
     -1,
-    -0.5,
     True,
-    False,
     "",
-    "  ",
     "10",
-    "9.0",
     9,
-    10.0,
     "iv",
-    "A-1",
-    "²",
-    "1_0",
-    "nan",
     10**400,
-    [],
     [1, 2],
-    {},
     {"a": {"b": [1]}},
-    (1, 2),
-    {3, 4},
     b"7",
-    1 + 2j,
-    Decimal(3),
     np.int64(4),
-    np.float32("nan"),
-    np.array([1, 2]),
-    object(),
-    ValueError("x"),
     len,
 ]
-KEYS = [
-    "chunk_index",
-    "page_label",
-    "page",
-    "start_char_idx",
-    "start_index",
-    "end_index",
-    "row",
-    "source",
-    "file_name",
-    "url",
-]
+KEYS = ["chunk_index", "page_label", "start_char_idx", "row", "source", "file_name"]
 
 
 @pytest.mark.parametrize("options", OPTIONS)

@@ -231,17 +231,6 @@ def test_our_retriever_has_its_texts():
         check_positions(by_store, read_source=requires_filter)
 
 
-def test_positions_are_written_into_a_docstore():
-    without = [TextNode(text=text, metadata={"file_name": "a.txt"}) for text in ("one", "two", "three")]
-    texts = {"a.txt": "one two three"}
-    found = SummaryIndex(without)
-    trust = "  # or trust_store_order=True, if nothing was added later"
-    assert only(check_positions(found)).suggestion == f"write_positions(index, read_source=documents){trust}"
-    assert only(check_positions(found.docstore)).suggestion == "write_positions(docstore, read_source=documents)"
-    write_positions(found, read_source=texts)
-    assert check_positions(found).ok
-
-
 def test_documents_of_a_pipeline_are_left_out_beside_nodes():
     context = StorageContext.from_defaults()
     context.docstore.add_documents([document(), *split()])

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
@@ -38,7 +38,6 @@ from oprag.positions.stamp import stamps
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
-from oprag.stores.llama_index_nodes import listed_nodes
 from tests.adapters.llama_index.conftest import RandomEmbedding, prose
 
 QUESTION = "Where does the river end?"
@@ -108,27 +107,6 @@ def test_all_nodes_are_listed_as_they_were_added(index):
     assert all(chunk.metadata == chunk.node.metadata for chunk in chunks)
     assert chunks[1].node.relationships[NodeRelationship.PREVIOUS].node_id == chunks[0].key
     assert len(chunks) > 20
-
-
-@pytest.mark.parametrize(
-    ("field", "sources", "documents"),
-    [
-        ("file_name", ["ant.txt"], {"ant"}),
-        ("file_name", ["ant.txt", "cat.txt", "dog.txt"], {"ant", "cat"}),
-        ("tenant", ["red"], {"ant", "cat"}),
-        ("ref_doc_id", ["bee"], {"bee"}),
-        ("document_id", ["bee", "ant"], {"bee", "ant"}),
-        ("weight", ["0.1"], {"ant", "bee", "cat"}),
-        ("tags", ["a"], set()),
-        ("author", ["Ada"], set()),
-    ],
-)
-def test_the_nodes_of_some_sources(index, field, sources, documents):
-    chunks = listed(adapter(index), field, sources)
-    assert {chunk.node.ref_doc_id for chunk in chunks} == documents
-    assert [chunk.key for chunk in chunks] == [
-        chunk.key for chunk in listed(adapter(index)) if chunk.node.ref_doc_id in documents
-    ]
 
 
 @pytest.mark.parametrize(
@@ -211,23 +189,6 @@ def test_written_metadata_are_seen_by_searches_and_not_by_models(index):
     assert len(index._embed_model._embedded) == embedded
     adapter(index).write(added)
     assert as_it_was(index, added) == before
-
-
-def test_what_was_written_is_saved_and_loaded(index, tmp_path):
-    added = added_to(index)
-    adapter(index).write(added)
-    wanted = as_it_was(index, added)
-    index.storage_context.persist(str(tmp_path))
-    again: Any = load_index_from_storage(
-        StorageContext.from_defaults(persist_dir=str(tmp_path)), embed_model=index._embed_model
-    )
-    assert as_it_was(again, added) == wanted
-    assert {chunk.key: chunk.metadata for chunk in listed(adapter(again))} == {
-        chunk.key: chunk.metadata for chunk in listed(adapter(index))
-    }
-    found = again.as_retriever(filters=where(MetadataFilter(key="chunk_index", value=0))).retrieve(QUESTION)
-    assert {one.node.ref_doc_id for one in found} <= {"ant", "bee", "cat"}
-    assert {one.node.metadata["chunk_index"] for one in found} == {0}
 
 
 @pytest.mark.parametrize("unknown", [["other"], ["other", "another", "third"]])
@@ -384,27 +345,6 @@ def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():
         [NodeWithScore(node=first)]
     )
     assert [one.node.ref_doc_id for one in found] == ["ant", "ant"]
-
-
-def test_the_nodes_of_a_source_are_listed_once_a_question(monkeypatch):
-    nodes = {name: windows(name, seed) for seed, name in enumerate("ab")}
-    index = stored([*nodes["a"], *nodes["b"]])
-    read: list[int] = []
-
-    def counted(rows: Iterable[Any], *restriction: Any) -> Any:
-        rows = list(rows)
-        read.append(len(rows))
-        return listed_nodes(rows, *restriction)
-
-    monkeypatch.setattr("oprag.stores.docstore.listed_nodes", counted)
-    ours = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, similarity_top_k=20), neighbors=1)
-    each = [len(of_source) for of_source in nodes.values()]
-    ours.retrieve(QUESTION)
-    # The order of both sources, which is remembered, and the nodes of each of them.
-    assert [read[0], *sorted(read[1:])] == [sum(each), *sorted(each)]
-    read.clear()
-    ours.retrieve(QUESTION)
-    assert sorted(read) == sorted(each)
 
 
 def test_a_node_whose_text_was_replaced_has_the_neighbors_of_its_own():

@@ -142,12 +142,6 @@ def test_stitched_nodes_have_true_offsets_and_stable_ids():
     assert len({first.node_id, second.node_id}) == 2
 
 
-def test_the_id_of_a_stitched_node_names_the_nodes_that_it_was_made_of():
-    given = ranked([stamped_node("Two.", 2), stamped_node("One.", 1), stamped_node("Nine.", 9)])
-    passages = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
-    assert [passage.node_id for passage in passages] == ["book-1+book-2", "book-9"]
-
-
 def test_a_passage_claims_no_page_that_only_some_of_its_nodes_have():
     given = ranked(
         [stamped_node("Two. ", 2, page_label="9", title="T"), stamped_node("One. ", 1, page_label="8", title="T")]

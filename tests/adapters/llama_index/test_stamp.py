@@ -14,8 +14,6 @@ from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitte
 from llama_index.core.schema import (
     BaseNode,
     Document,
-    ImageNode,
-    IndexNode,
     MetadataMode,
     NodeRelationship,
     TextNode,
@@ -62,36 +60,11 @@ def test_nothing_given_is_changed_and_everything_else_is_kept():
         assert now.model_dump(exclude=ignored) == then.model_dump(exclude=ignored)
 
 
-def test_every_kind_of_node_keeps_its_kind():
-    info = {"metadata": {"file_name": "a"}}
-    given = [
-        TextNode(text="x", **info),
-        ImageNode(image_path="a.png", **info),
-        IndexNode(text="y", index_id="i", **info),
-        Document(text="z", **info),
-    ]
-    stamped = StampPositions()(given)
-    assert [type(node) for node in stamped] == [type(node) for node in given]
-    assert _stamps(stamped) == [0, 1, 2, 3]
-
-
 def test_nodes_of_a_document_without_a_file_name_have_its_id_for_a_source():
     document = Document(text=prose(random.Random(2), 40))
     nodes = StampPositions()(SentenceSplitter(chunk_size=64, chunk_overlap=0)([document]))
     assert _stamps(nodes) == list(range(len(nodes)))
     assert all("source" not in node.metadata for node in nodes)
-
-
-def test_source_names_nodes_that_do_not_say():
-    given = [TextNode(text="x"), TextNode(text="y", metadata={"file_name": "b"}), TextNode(text="z")]
-    stamped = StampPositions(source="book")(given)
-    both, one = (stamped[number].metadata["chunk_numbering"] for number in (0, 1))
-    assert [node.metadata for node in stamped] == [
-        {"source": "book", "chunk_index": 0, "chunk_numbering": both},
-        {"file_name": "b", "chunk_index": 0, "chunk_numbering": one},
-        {"source": "book", "chunk_index": 1, "chunk_numbering": both},
-    ]
-    assert stamped[0].get_content(MetadataMode.LLM) == "x"
 
 
 def test_parents_are_numbered_before_their_children():
@@ -128,12 +101,6 @@ def test_what_is_no_list_is_refused(bad: Any):
 def test_scored_nodes_are_refused():
     with pytest.raises(ChunkError, match="NodeWithScore at index 0"):
         StampPositions()(ranked(_nodes("a")))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("source", [5, ["a"], {"a": 1}])
-def test_a_source_of_another_type_is_refused_at_construction(source: Any):
-    with pytest.raises(ValidationError, match="source"):
-        StampPositions(source=source)
 
 
 @pytest.mark.parametrize("key", [5, "", (), ("a", 1)])

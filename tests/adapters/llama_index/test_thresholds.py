@@ -283,14 +283,6 @@ def test_neighbours_come_from_the_docstore_in_order_and_scores_are_kept(index):
     assert [node.score for node in found] == [0.8, 0.7, None, None, 0.9, None]
 
 
-def test_a_retriever_and_an_engine_fill_in_neighbours(index, ask):
-    inner = index.as_retriever(similarity_top_k=1)
-    assert kept(ask(OrderPreservingRetriever(retriever=inner, neighbors=1))) == ["2", "3", "4"]
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=inner, neighbors=1)
-    assert ids(engine.query(QUESTION).source_nodes) == ["2", "3", "4"]
-    assert len(engine.synthesize(QueryBundle(QUESTION), inner.retrieve(QUESTION)).source_nodes) == 1
-
-
 def test_neighbours_of_real_nodes_stay_in_their_document():
     documents = [Document(text=" ".join(f"{name}{n}." for n in range(200)), id_=name) for name in ("ant", "bee")]
     nodes = SentenceSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(documents)

@@ -13,7 +13,7 @@ from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
 from oprag.llama_index import OrderPreservingPostprocessor
-from tests.adapters.llama_index.conftest import ListRetriever, RecordingLLM, numbers, prose, ranked, stamped_node
+from tests.adapters.llama_index.conftest import ListRetriever, RecordingLLM, prose, ranked, stamped_node
 
 TEMPLATE = PromptTemplate("<context>{context_str}</context>{query_str}")
 
@@ -112,20 +112,6 @@ def test_synthesizers_separate_nodes_whatever_the_separator():
     whole = len(_prompted(nodes, OrderPreservingPostprocessor(), ResponseMode.COMPACT))
     postprocessor = OrderPreservingPostprocessor(token_budget=whole - 1, count_tokens=len, separator="")
     assert len(_prompted(nodes, postprocessor, ResponseMode.COMPACT)) < whole
-
-
-def test_the_worst_nodes_go_and_a_smaller_one_may_stay():
-    sizes = [40, 400, 40, 40]
-    nodes = ranked(
-        TextNode(
-            text="x" * size,
-            metadata={"file_name": "book", "chunk_index": number},
-            excluded_llm_metadata_keys=["file_name", "chunk_index"],
-        )
-        for size, number in zip(sizes, (3, 2, 1, 0), strict=True)
-    )
-    kept = OrderPreservingPostprocessor(token_budget=100, count_tokens=len).postprocess_nodes(nodes)
-    assert numbers(kept) == [1, 3]
 
 
 def test_a_context_is_charged_for_its_own_text_and_not_for_what_synthesizers_add():

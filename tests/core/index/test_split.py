@@ -21,10 +21,10 @@ def trained(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
     return tokenizer
 
 
-def byte_level(*, add_prefix_space: bool = False) -> Tokenizer:
+def byte_level() -> Tokenizer:
     """As GPT-2 and Llama 3: any byte is a token, so one character can be several."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     return trained(tokenizer, trainers.BpeTrainer(vocab_size=500, initial_alphabet=alphabet, show_progress=False))
 
@@ -80,26 +80,19 @@ def characters():
     return lambda text: [(place, place + 1) for place in range(len(text))]
 
 
-def words():
-    return word_offsets
-
-
 def nothing():
     return lambda text: []
 
 
 KINDS: dict[str, Callable[[], Any]] = {
     "byte level": byte_level,
-    "byte level, prefix space": functools.partial(byte_level, add_prefix_space=True),
     "bert": lambda: word_pieces(normalizers.BertNormalizer()),
     "nfd": lambda: word_pieces(normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])),
-    "nfkc": lambda: word_pieces(normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()])),
     "unigram": unigram,
     "byte fallback": byte_fallback,
     "hugging face": hugging_face,
     "tiktoken": encoding,
     "characters": characters,
-    "words": words,
     "nothing": nothing,
 }
 

@@ -290,13 +290,6 @@ async def test_results_stand_in_the_sequence_of_the_items(is_async: bool, count:
     assert work.running == 0
 
 
-@both
-async def test_items_are_begun_in_their_sequence(is_async: bool):
-    work = Work()
-    await work_through(work, range(40), Limit(1), is_async=is_async)
-    assert work.begun == list(range(40))
-
-
 def test_one_item_needs_no_other_thread():
     threads = set()
 
@@ -316,13 +309,6 @@ async def test_context_variables_are_the_callers(is_async: bool):
         )
     finally:
         name.reset(token)
-
-
-def test_context_variables_of_an_earlier_call_are_forgotten():
-    token = name.set("first")
-    parallel(Work(lambda number: name.get()).body, range(6), Limit(3)).run()
-    name.reset(token)
-    assert parallel(Work(lambda number: name.get()).body, range(6), Limit(3)).run() == ["nobody"] * 6
 
 
 @both
