@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
-from oprag.llama_index import OrderPreservingPostprocessor
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import ListRetriever, RecordingLLM, prose, ranked, stamped_node
 
 TEMPLATE = PromptTemplate("<context>{context_str}</context>{query_str}")
@@ -115,6 +115,12 @@ def test_synthesizers_separate_nodes_whatever_the_separator():
 
 
 def test_a_context_is_charged_for_its_own_text_and_not_for_what_synthesizers_add():
-    node = TextNode(text="abc", metadata={"file_name": "x" * 500})
-    context = OrderPreservingPostprocessor(token_budget=3, count_tokens=len).get_context(ranked([node]))
-    assert (context.text, context.tokens) == ("abc", 3)
+    nodes = ranked([TextNode(text="abc", metadata={"file_name": "x" * 500})])
+    options: dict[str, Any] = {"token_budget": 3, "count_tokens": len}
+    retriever = ListRetriever(nodes)
+    for context in (
+        OrderPreservingPostprocessor(**options).get_context(nodes),
+        OrderPreservingRetriever(retriever=retriever, **options).get_context("why?"),
+        OrderPreservingQueryEngine(llm=RecordingLLM(), retriever=retriever, **options).answer("why?").contexts[0],
+    ):
+        assert (context.text, context.tokens) == ("abc", 3)
