@@ -61,21 +61,17 @@ def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], lis
     documents: list[Document] = []
     scores: list[float | None] = []
     for place, item in enumerate(found):
-        document, *others = item if isinstance(item, tuple | list) and item else [item]
-        # Several documents are a batch of results, not one result.
-        if not isinstance(document, Document) or any(isinstance(other, Document) for other in others):
+        document, score = item if isinstance(item, tuple | list) and len(item) == 2 else (item, None)
+        # Two documents are a batch of results, not one result.
+        if not isinstance(document, Document) or isinstance(score, Document):
             raise ChunkError(
-                f"{name} must return documents, alone or as (document, score), got {_kind(item)} at index {place}", item
+                f"{name} must return documents, alone or as (document, score), got {type(item).__name__} at index "
+                f"{place}",
+                item,
             )
         documents.append(document)
-        scores.append(finite(others[0]) if len(others) == 1 else None)
+        scores.append(finite(score))
     return documents, None if scores.count(None) == len(scores) else scores
-
-
-def _kind(item: Any) -> str:
-    """The type of an item, for messages; for a tuple or list, with the types of its parts."""
-    name = type(item).__name__
-    return f"{name} ({', '.join(type(part).__name__ for part in item)})" if isinstance(item, tuple | list) else name
 
 
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from llama_index.core.base.response.schema import (
@@ -42,13 +43,8 @@ def streaming_response(all_shown: Iterator[Shown], source_nodes: _SourceNodes) -
         contexts.append(first)
     nodes = source_nodes(contexts)
     pieces = AnswerPieces(_metadata(nodes))
-
-    def texts() -> Generator[str, None, None]:
-        yield from pieces.texts(first)
-        for shown in all_shown:
-            yield from pieces.texts(shown)
-
-    return StreamingResponse(texts(), source_nodes=nodes, metadata=pieces.metadata)
+    texts = (text for shown in chain([first], all_shown) for text in pieces.texts(shown))
+    return StreamingResponse(texts, source_nodes=nodes, metadata=pieces.metadata)
 
 
 async def streaming_response_async(
