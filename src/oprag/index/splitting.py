@@ -109,7 +109,7 @@ def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Itera
         if end == len(text):
             return
         # As many tokens back as asked for, but not to a window that would add nothing.
-        first = max(first + 1, bisect_left(borders, borders[last] - overlap))
+        first = bisect_left(borders, borders[last] - overlap)
         while first < last and last_of(first) <= last:
             first += 1
         begin = starts[borders[first]]

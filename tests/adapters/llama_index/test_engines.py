@@ -15,7 +15,6 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import BaseNode, NodeWithScore
-from llama_index.core.tools import RetrieverTool
 
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
 from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, numbers, pdf_pages
@@ -83,18 +82,6 @@ def test_chat_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: ChatMode)
     response = engine.chat(QUESTION)
     _in_order(response.source_nodes, 8)
     _prompted_in_order(llm.prompts[-1], response.source_nodes)
-
-
-async def test_retriever_tool(index: VectorStoreIndex):
-    tool = RetrieverTool.from_defaults(
-        index.as_retriever(similarity_top_k=8),
-        node_postprocessors=[OrderPreservingPostprocessor()],
-        name="report",
-        description="Parts of the report.",
-    )
-    for output in (tool.call(QUESTION), await tool.acall(QUESTION)):
-        _in_order(output.raw_output, 8)
-        _prompted_in_order(output.content, output.raw_output)
 
 
 # Ingestion

@@ -18,7 +18,6 @@ from llama_index.core.retrievers import (
     QueryFusionRetriever,
     RecursiveRetriever,
     TransformRetriever,
-    VectorIndexRetriever,
 )
 from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
@@ -34,10 +33,8 @@ from tests.adapters.llama_index.conftest import (
     HashedWords,
     ListRetriever,
     RecordingLLM,
-    inversions,
     numbered,
     numbers,
-    places,
     prose,
     ranked,
     stamped_node,
@@ -52,25 +49,6 @@ QUESTION = " ".join(NODES[7].get_content().split()[1:7] + NODES[3].get_content()
 @pytest.fixture(scope="module")
 def index() -> VectorStoreIndex:
     return VectorStoreIndex(NODES, embed_model=HashedWords())
-
-
-def _check(wrapped: BaseRetriever, **options: Any) -> list[NodeWithScore]:
-    """In source order, with the same scores, the same nodes that the wrapped retriever gives."""
-    plain = wrapped.retrieve(QUESTION)
-    kept = OrderPreservingRetriever(retriever=wrapped, **options).retrieve(QUESTION)
-    assert inversions(places(NODES, plain)) > 0
-    assert numbers(kept) == sorted(numbers(kept))
-    scores = {scored.node_id: scored.score for scored in plain}
-    assert {scored.node_id: scored.score for scored in kept}.items() <= scores.items()
-    return kept
-
-
-def test_around_a_vector_index_retriever(index: VectorStoreIndex):
-    wrapped = index.as_retriever(similarity_top_k=8)
-    assert isinstance(wrapped, VectorIndexRetriever)
-    assert len(_check(wrapped)) == 8
-    best = {scored.node_id for scored in wrapped.retrieve(QUESTION)[:3]}
-    assert {scored.node_id for scored in _check(wrapped, k=3)} == best
 
 
 @pytest.mark.parametrize("question", ["why?", QueryBundle("why?", custom_embedding_strs=["because"])])
@@ -188,14 +166,6 @@ def test_callbacks_of_the_older_kind():
     assert end.payload is not None
     assert start.payload["query_str"] == "why?"
     assert numbers(end.payload["nodes"]) == [2, 7]
-
-
-def test_no_callbacks_can_be_given_as_none():
-    retriever = OrderPreservingRetriever(
-        retriever=ListRetriever(numbered([7, 2])),
-        callback_manager=None,
-    )
-    assert numbers(retriever.retrieve("why?")) == [2, 7]
 
 
 def _references() -> list[NodeWithScore]:

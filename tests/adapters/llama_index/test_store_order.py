@@ -5,14 +5,13 @@ import random
 import warnings
 
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import RandomEmbedding
 from tests.helpers import prose
 
@@ -83,19 +82,6 @@ def test_offsets_of_several_documents_of_a_file_are_not_compared():
     retriever = index_of(nodes[::-1]).as_retriever(similarity_top_k=6)
     found, told = asked(OrderPreservingRetriever(retriever=retriever, read_source=texts).retrieve)
     assert numbers(found, nodes) == sorted(numbers(found, nodes))
-    assert told == []
-
-
-def test_a_postprocessor_and_an_engine_take_it_too():
-    nodes = windows("voyage.txt", 1)
-    index = index_of(nodes)
-    by_rank = index.as_retriever(similarity_top_k=15).retrieve(QUESTION)
-    found, told = asked(lambda _: OrderPreservingPostprocessor(index=index).postprocess_nodes(by_rank))
-    assert numbers(found, nodes) == sorted(numbers(by_rank, nodes))
-    assert told == []
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=15))
-    response, told = asked(engine.query)
-    assert numbers(response.source_nodes, nodes) == sorted(numbers(by_rank, nodes))
     assert told == []
 
 

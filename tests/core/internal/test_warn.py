@@ -4,6 +4,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -19,6 +20,7 @@ from llama_index.core.base.base_retriever import BaseRetriever as LlamaRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 
+import oprag
 from oprag import Chunk, Context, build_context
 from oprag._internal.warn import forget
 from oprag.chunk import changed
@@ -165,6 +167,7 @@ def test_a_thread_of_its_own_does_not_point_at_what_the_main_thread_does():
     (warning,) = told(run)
     assert warning.category is PositionWarning
     assert warning.filename != __file__
+    assert not Path(warning.filename).is_relative_to(Path(oprag.__file__).parent)
 
 
 def test_another_cause_is_told_as_well():
