@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, Context, approximate_tokens, build_context
-from oprag.chunk import Place, PositionKind
+from oprag.chunk import Place, PositionKind, Span
 from oprag.errors import TokenizerError
 from tests.helpers import cut, hit, prose
 
@@ -192,7 +192,7 @@ def test_the_report_says_how_many_runs_of_linked_chunks_have_an_unknown_order():
 
 
 def test_the_report_numbers_chunks_as_they_were_added_to_the_store():
-    places = [Place((3, 12), PositionKind.STORE, "Store"), Place((0, 2), PositionKind.STORE, "Store")]
+    places = [Place(key, PositionKind.STORE, "Store", Span(900, 901)) for key in ((3, 12), (0, 2))]
     chunks = [
         Chunk(text, rank, source="a", place=place) for rank, (text, place) in enumerate(zip("ab", places, strict=True))
     ]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oprag._internal import masking
-from oprag._internal.masking import describe, error_text, listed, shown, without_keys
+from oprag._internal.masking import describe, error_text, listed, reason, shown, without_keys
 from oprag._internal.text_table import safe
 from oprag.chunk import PositionKind
 from oprag.errors import OpragError
@@ -263,3 +263,10 @@ def test_the_end_of_a_name_is_shown_without_secrets(name, expected):
     assert text.startswith(expected)
     assert len(text) <= 21
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"), [(ValueError("no key\nsee https://x"), "no key"), (OSError(), "OSError")]
+)
+def test_the_reason_of_an_error_is_its_first_line_or_its_kind(error, expected):
+    assert reason(error) == expected

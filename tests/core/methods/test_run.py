@@ -1,8 +1,10 @@
 import asyncio
+from typing import Any
 
 import pytest
 
 from oprag import build_context
+from oprag._internal.sync_async import run_sync
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
@@ -15,6 +17,8 @@ from oprag.methods import (
     Usage,
     answering,
 )
+from oprag.methods.run import Backend
+from oprag.positions.source_reader import as_reader
 from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts, words
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
@@ -239,3 +243,15 @@ def test_what_a_driver_throws_comes_through(error):
     next(requests)
     with pytest.raises(type(error)):
         requests.throw(error)
+
+
+class Reading(Backend):
+    """Reads sources, and does nothing else."""
+
+    find: Any = None
+    call: Any = None
+    embedding: Any = None
+
+
+def test_a_backend_reads_whole_sources():
+    assert run_sync(Reading(reader=as_reader({"voyage": "The text."})).read("voyage")) == "The text."

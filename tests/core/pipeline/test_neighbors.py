@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, ContextOptions, build_context
-from oprag.errors import ChunkError, OptionError
+from oprag.errors import ChunkError, OptionError, PositionWarning
 from oprag.pipeline.neighbors import neighbors_among
 from tests.helpers import hit, ranks, texts
 
@@ -209,3 +209,18 @@ def test_a_source_that_was_added_twice_has_each_neighbour_once():
     read = neighbors_among(chunks)
     assert texts(read(chunks[3], 2)) == ["text 1", "text 2", "text 3", "text 4", "text 5"]
     assert texts(read(chunks[9], 1)) == ["text 2", "text 3", "text 4"]
+
+
+def test_neighbors_that_contradict_the_positions_of_a_source_cost_only_its_own_neighbors():
+    def part(source, start, rank):
+        return hit(f"{source} {start:04}", rank, source=source, start_index=start)
+
+    def read(chunk, number):
+        start = chunk.metadata["start_index"]
+        at = start - 10 if chunk.source == "a" else start
+        return [hit("another", 0, source=chunk.source, start_index=at + 10), part(chunk.source, start, chunk.rank)]
+
+    hits = [part("a", 20, 0), part("b", 20, 1), part("a", 0, 2)]
+    with pytest.warns(PositionWarning, match="contradict their positions, so no neighbors are added for their sources"):
+        context = build_context(hits, neighbors=1, read_neighbors=read)
+    assert texts(context.kept) == ["a 0000", "a 0020", "b 0020", "another"]

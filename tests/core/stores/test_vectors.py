@@ -225,3 +225,12 @@ def test_a_bad_vector_of_a_question_is_returned_and_not_cached(run, bad):
     cache = VectorCache()
     (questions, texts) = run(embedded_together(Bad(), cache, ["a?", "a?"], ["b", "b", "c"]))
     assert (len(questions), len(texts), len(cache)) == (2, 3, 0)
+
+
+def test_the_vector_of_the_question_is_computed_once(run):
+    embedder = WordEmbedder()
+    given, options = ContextInputs([chunk(0)]), ContextOptions(similarity_threshold=0.1)
+    found = run(given_with_vectors(given, "What?", options, VectorSources(embedder)))
+    assert found.question_vector.tolist() == embedder.embed_questions(["What?"])[0].tolist()
+    again = run(given_with_vectors(found, "Why?", options, VectorSources(embedder)))
+    assert again.question_vector is found.question_vector

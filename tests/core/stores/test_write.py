@@ -21,7 +21,8 @@ from oprag.positions.source_order import (
     Listing,
     order_of,
 )
-from oprag.stores.write import plan_positions
+from oprag.stores import StoreAdapter, StoredChunk
+from oprag.stores.write import plan_positions, write_into
 from tests.helpers import prose
 
 TEXT = prose(700, seed=3)
@@ -449,3 +450,26 @@ def test_hostile_names():
     assert all(line.isprintable() and len(line) < 250 for line in repr(written).splitlines())
     assert "hunter2" not in str(written)
     assert "sk-123" not in str(written)
+
+
+class Shelf(StoreAdapter):
+    """Lists the rows of a list, and keeps what is written into it."""
+
+    writable = in_insertion_order = True
+
+    def chunks(self, field="", sources=()):
+        return [StoredChunk(f"id {row}", text, dict(metadata)) for row, (text, metadata) in enumerate(self.store)]
+
+    def write(self, metadata):
+        for key, added in metadata.items():
+            self.store[int(key.removeprefix("id "))][1].update(added)
+
+
+def test_a_dry_run_writes_nothing():
+    rows: list[tuple[str, dict[str, Any]]] = [(text, {"source": "book"}) for text in windows()]
+    options: dict[str, Any] = {"read_source": None, "trust_store_order": False, "source_key": None}
+    planned = write_into(Shelf(rows), rows, **options, dry_run=True)
+    assert len(planned.added) == len(rows)
+    assert all(metadata == {"source": "book"} for _, metadata in rows)
+    assert write_into(Shelf(rows), rows, **options, dry_run=False).added.keys() == planned.added.keys()
+    assert [metadata["chunk_index"] for _, metadata in rows] == list(range(len(rows)))
