@@ -209,8 +209,8 @@ def _report(found: _Finding, suggestions: Suggestions) -> SourceCheck:
         chunks=len(order.chunks),
         kind=order.kind,
         field=order.field,
-        # Retrieval may find a problem where all chunks together have none.
-        certainty="unknown" if found.problem and certainty == "known" else certainty,
+        # Retrieval may find a problem where all chunks together have none, and does not sort what names no source.
+        certainty="unknown" if found.problem and (certainty == "known" or found.source is None) else certainty,
         missing=order.keys.count(None),
         duplicates=0 if found.source is None else _duplicates(order),
         problem=without_keys(found.problem),

@@ -103,9 +103,12 @@ def complete_or_show(model: Any, prompt: Prompt) -> Completion:
     _LATEST.response = None
     completion = complete(model, prompt)
     error, response = completion.error, _LATEST.response
-    if error is None or response is None or (response.is_error and str(response.status_code) in str(error)):
+    if error is None or response is None:
         return completion
     came, status = shown(response.text, _SHOWN, end=False), response.status_code
+    # OpenAI's client 3 says no more than this of a body that is not JSON.
+    if response.is_error and str(status) in str(error) and str(error) != f"Error code: {status}":
+        return completion
     explained = ModelError(f"the server sent status {status} and {came!r}: {error_text(error)}", status)
     explained.__cause__ = error
     return replace(completion, error=explained)
