@@ -222,9 +222,9 @@ def test_a_misspelled_key_is_said():
     assert source.missing == source.chunks
 
 
-@pytest.mark.parametrize("store", ["", "Store"])
-def test_chunks_without_a_source_are_one_row(store):
-    found = check([*(Chunk(text, rank) for rank, text in enumerate("abc")), hit("d", 3)], store=store)
+@pytest.mark.parametrize("metadata", [[{}] * 3, [{"start_index": start} for start in (0, 300, 600)]])
+def test_chunks_without_a_source_are_one_row(metadata):
+    found = check([*(Chunk(f"text {rank}", rank, metadata=one) for rank, one in enumerate(metadata)), hit("d", 3)])
     unnamed, named = found.sources
     assert (unnamed.source, unnamed.chunks, unnamed.certainty, unnamed.suggestion) == (None, 3, "unknown", "name()")
     assert "3 of 4 chunks do not name their source" in unnamed.problem
