@@ -51,7 +51,6 @@ def pinecone() -> Iterator[PineconeStub]:
     with serve_pinecone() as stub, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PINECONE_API_KEY", API_KEY)
         patch.setenv("PINECONE_HOST", stub.host)
-        patch.setattr("oprag.compare.stores._PINECONE_PAUSE", 0.01)
         yield stub
 
 
