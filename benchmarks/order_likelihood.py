@@ -76,9 +76,7 @@ def _orders(ks: Sequence[int], seeds: Sequence[int]) -> list[Setting]:
     return [*fixed, *(Setting(k, "random", seed) for k in ks for seed in seeds), Setting()]
 
 
-_MEETINGS = (
-    "Questions about meetings (QMSum, validation and test), whose gold answers are summaries of a few sentences."
-)
+_MEETINGS = "Questions about meetings (QMSum, validation), whose gold answers are summaries of a few sentences."
 _SHORT = "Questions about stories (FairytaleQA) and contracts (CUAD) with short gold answers."
 PARTS = {
     "summaries": Part(

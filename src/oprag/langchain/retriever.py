@@ -58,7 +58,8 @@ class SearchFields(ContextFields):
     """What is searched, as pydantic fields: a retriever, or a vector store under either name."""
 
     retriever: SkipValidation[RetrieverLike | VectorStore | None] = Field(
-        default=None, description="Any retriever; the rank of a document is its index in the list. Or any vector store."
+        default=None,
+        description="Any LangChain retriever; the rank of a document is its index in the list. Or any vector store.",
     )
     vectorstore: VectorStore | None = Field(
         default=None,
@@ -153,7 +154,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
     order, their index in the list is no longer their rank.
 
     Args:
-        retriever: Any retriever; the rank of a document is its index in the list. Or any vector store.
+        retriever: Any LangChain retriever; the rank of a document is its index in the list. Or any vector store.
         vectorstore: Any vector store, instead of `retriever`. Without `k`, up to 128 chunks or 16,384 tokens are
             returned, whichever limit is reached first (OP-RAG-16K of the paper); with `k`, the number of tokens is not
             limited unless you set `token_budget`.
