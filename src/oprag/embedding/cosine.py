@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,7 +146,9 @@ def cosine(first: Any, second: Any) -> float:
         raise EmbeddingError(f"vectors must be numbers: {error}", first) from error
     if a.ndim != 1 or a.shape != b.shape or not a.size:
         raise EmbeddingError(f"expected two vectors of the same dimension, got shapes {a.shape} and {b.shape}", first)
-    lengths = np.linalg.norm(a) * np.linalg.norm(b)
-    if not np.isfinite(lengths):
+    # Exact sums: equal vectors have equal cosines, wherever they are in memory.
+    x, y = a.tolist(), b.tolist()
+    lengths = math.hypot(*x) * math.hypot(*y)
+    if not math.isfinite(lengths):
         raise EmbeddingError(f"one of two vectors {_NOT_FINITE}", (first, second))
-    return float(np.clip(a @ b / lengths, -1, 1)) if lengths else 0.0
+    return max(-1.0, min(1.0, math.fsum(map(mul, x, y)) / lengths)) if lengths else 0.0
