@@ -156,3 +156,11 @@ def test_what_users_add_to_their_own_files_stays(theirs):
     change(theirs, "UPDATE answers SET scores = '{}' WHERE rowid = 1")
     change(theirs, "VACUUM")
     assert oprag("report", theirs).exit_code == 0
+
+
+def test_constraints_of_other_tables_are_not_computed(theirs):
+    change(theirs, "CREATE TABLE own (id, CHECK (id > 1))")
+    with closing(sqlite3.connect(theirs, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("INSERT INTO own VALUES (1)")
+    assert oprag("report", theirs).exit_code == 0

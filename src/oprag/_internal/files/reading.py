@@ -36,8 +36,18 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
         why = "is a folder" if path.is_dir() else getattr(cause, "strerror", None) or str(cause)
         raise InputFileError(f"cannot read the {what} {path}: {why}", str(path)) from cause
     try:
-        return tomllib.loads(file_text(str(path), data))
+        read = tomllib.loads(file_text(str(path), data))
+        if _has_huge_integer(read):
+            raise ValueError("an integer has more than 64 bits")  # noqa: TRY301
     except RecursionError as cause:
         raise error(f"{path.name}: invalid TOML: tables or lists are nested too deeply", str(path)) from cause
     except ValueError as cause:
         raise error(f"{path.name}: invalid TOML: {cause}", str(path)) from cause
+    return read
+
+
+def _has_huge_integer(value: Any) -> bool:
+    """Whether an integer has more than TOML's 64 bits: Python reads them, but cannot write huge ones in a message."""
+    if isinstance(value, dict | list):
+        return any(map(_has_huge_integer, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and value.bit_length() > 64
