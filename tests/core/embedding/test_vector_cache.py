@@ -3,9 +3,12 @@ import gc
 import math
 import os
 import pickle
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -538,6 +541,31 @@ def test_processes_may_share_a_file(tmp_path):
     assert all(
         vector is not None and (vector == 340).all() for vector in cache.get(WordEmbedder(64), ["339-0", "339-19"])
     )
+
+
+def test_a_kill_loses_nothing_that_was_finished(tmp_path):
+    path = tmp_path / "vectors.db"
+    finished: set[int] = set()
+    for start in (0, 10_000, 20_000):
+        process = writer(path, start, 10_000)
+        assert process.stdout is not None
+        seen: list[str] = []
+        reading = threading.Thread(target=lambda out, into: into.extend(out), args=(process.stdout, seen))
+        reading.start()
+        while len(seen) < 5:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+        reading.join()
+        process.stdout.close()
+        finished |= {int(line) for line in seen if line.endswith("\n")}
+    cache = in_file(path)
+    # Whole batches alone: what was finished, and at most one batch of each process that had no time to say so.
+    assert len(cache) % 20 == 0
+    assert len(finished) <= len(cache) // 20 <= len(finished) + 3
+    for number in finished:
+        found = cache.get(WordEmbedder(64), [f"{number}-{place}" for place in range(20)])
+        assert all(vector is not None and (vector == number + 1).all() for vector in found)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
