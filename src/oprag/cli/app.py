@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -14,11 +14,10 @@ from oprag.cli.compare import compare, report
 from oprag.cli.console import errors_on_one_line
 from oprag.cli.demo import demo
 from oprag.cli.mcp import mcp
+from oprag.cli.options import declare
 from oprag.cli.sweep import sweep
 
 __all__ = ["app"]
-
-_DOCUMENTS, _EXPERIMENTS = "Your documents", "Experiments"
 
 
 class _Commands(TyperGroup):
@@ -37,19 +36,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command(rich_help_panel=_DOCUMENTS)(ask)
-app.command(rich_help_panel=_DOCUMENTS)(check)
-app.command(rich_help_panel=_DOCUMENTS)(demo)
-app.command(rich_help_panel=_DOCUMENTS)(mcp)
-app.command(rich_help_panel=_EXPERIMENTS)(compare)
-app.command(rich_help_panel=_EXPERIMENTS)(report)
-app.command(rich_help_panel=_EXPERIMENTS)(sweep)
+for _panel, _commands in (("Your documents", (ask, check, demo, mcp)), ("Experiments", (compare, report, sweep))):
+    for _command in _commands:
+        app.command(rich_help_panel=_panel)(_command)
 
 
 @app.callback(invoke_without_command=True)
-def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+def _root(*, version: bool = declare("Print the version.", "--version", default=False)) -> None:
     if version:
         typer.echo(f"oprag {__version__}")
         raise typer.Exit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
@@ -18,7 +18,7 @@ from oprag._internal.masking import shown
 from oprag._internal.text_table import one_line, safe
 from oprag.chunk import Passage, Span, counted
 from oprag.cli.console import WorkProgress, console, echo_json, print_status
-from oprag.cli.options import MODEL, OUTPUT, AsJson, Indexing, typed_options
+from oprag.cli.options import AS_JSON, MODEL, OUTPUT, Indexing, declare, typed_options
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.providers.chat_models import load_chat_model
 from oprag.context import Context
@@ -35,16 +35,7 @@ from oprag.options import OP_RAG_16K, ContextOptions, check_question
 if TYPE_CHECKING:
     from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 
-__all__ = [
-    "ask",
-    "content_of",
-    "index_sources",
-    "place_of",
-    "read_sources",
-    "retriever_of",
-    "show_answer",
-    "stream_answer",
-]
+__all__ = ["ask", "content_of", "index_sources", "place_of", "print_answer", "read_sources", "retriever_of"]
 
 _STDIN = "<stdin>"
 _NAME_WIDTH = 200  # characters of a source name
@@ -55,44 +46,30 @@ _LOCAL_DEFAULTS = {"k": 8, "token_budget": 1_000}
 
 @typed_options(options=ContextOptions, indexed=Indexing, how=MethodOptions)
 def ask(
+    *,
     options: dict[str, Any],
     indexed: dict[str, Any],
     how: dict[str, Any],
-    files: Annotated[
-        list[str], typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input.")
-    ],
-    question: Annotated[str, typer.Argument(help="The question.")],
-    profile: Annotated[
-        str | None, typer.Option(help="A profile, such as oprag.toml; command-line options take precedence over it.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="The model that answers: PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini, "
-            f"or {LOCAL} (a very small packaged model). Without a model, the passages are printed. Default limits: k "
-            f"{OP_RAG_16K['k']} and token_budget {OP_RAG_16K['token_budget']:,}; with {LOCAL}, {_LOCAL_DEFAULTS['k']} "
-            f"and {_LOCAL_DEFAULTS['token_budget']:,}.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Base URL of the server, instead of the provider's.", rich_help_panel=MODEL)
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="The temperature of the model.", rich_help_panel=MODEL)
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of tokens in a reply.", rich_help_panel=MODEL)
-    ] = None,
-    as_json: AsJson = False,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Also explain the context: which chunks were kept, which were dropped and why.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
+    files: list[str] = typer.Argument(help="Text, Markdown (both UTF-8) or PDF files; - reads standard input."),
+    question: str = typer.Argument(help="The question."),
+    profile: str | None = declare("A profile, such as oprag.toml; command-line options take precedence over it."),
+    model: str | None = declare(
+        "The model that answers: PROVIDER:MODEL as in LangChain's init_chat_model, such as openai:gpt-5-mini, or "
+        f"{LOCAL} (a very small packaged model). Without a model, the passages are printed. Default limits: k "
+        f"{OP_RAG_16K['k']} and token_budget {OP_RAG_16K['token_budget']:,}; with {LOCAL}, {_LOCAL_DEFAULTS['k']} and "
+        f"{_LOCAL_DEFAULTS['token_budget']:,}.",
+        panel=MODEL,
+    ),
+    base_url: str | None = declare("Base URL of the server, instead of the provider's.", panel=MODEL),
+    temperature: float | None = declare("The temperature of the model.", panel=MODEL),
+    max_tokens: int | None = declare("Maximum number of tokens in a reply.", min=1, panel=MODEL),
+    as_json: bool = AS_JSON,
+    explain: bool = declare(
+        "Also explain the context: which chunks were kept, which were dropped and why.",
+        "--explain",
+        default=False,
+        panel=OUTPUT,
+    ),
 ) -> None:
     """Print the passages of FILES for a QUESTION in document order, or with --model, answer it from them.
 
@@ -135,8 +112,7 @@ def ask(
     if as_json:
         echo_json(chain.answer(question).to_dict())
     else:
-        answer = stream_answer(chain, question)
-        show_answer(answer)
+        answer = print_answer(chain, question)
         if explain:
             typer.echo(f"\n{answer.explain()}")
 
@@ -251,28 +227,20 @@ def _characters(first: Span, last: Span) -> str:
     return safe(f"{page}characters {first.start:,}–{last.end:,}")
 
 
-def stream_answer(chain: OrderPreservingChain, question: str) -> Answer:
-    """Print the answer while the model generates it, and return it."""
+def print_answer(chain: OrderPreservingChain, question: str) -> Answer:
+    """Print the answer while the model generates it, then its citations, calls, tokens and time."""
     out = console()
-    begun = False
+    answer: Any = None  # the last piece
     try:
-        for piece in chain.stream_answer(question):
-            begun = True
-            if isinstance(piece, Answer):
-                return piece
-            out.print(safe(piece), end="")
+        for answer in chain.stream_answer(question):
+            out.print("" if isinstance(answer, Answer) else safe(answer), end="")
     finally:
-        if begun:
+        if answer is not None:
             out.print()
-    raise AssertionError("the answer comes last")
-
-
-def show_answer(answer: Answer) -> None:
-    """Print the citations, calls, tokens and time of the answer."""
     for one in answer.citations:
         name = one_line(safe(shown(one.source or "(unknown source)", _NAME_WIDTH)))
         span = "" if one.span is None else f", {_characters(one.span, one.span)}"
-        console().print(f"[{one.number}] {name}{span}")
+        out.print(f"[{one.number}] {name}{span}")
     usage = answer.usage
     about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""
@@ -284,3 +252,4 @@ def show_answer(answer: Answer) -> None:
     )
     for note in answer.notes:
         print_status(f"Note: {note}", "yellow")
+    return answer  # type: ignore[no-any-return]

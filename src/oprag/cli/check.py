@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -13,7 +13,7 @@ from rich.text import Text
 from oprag._internal.masking import describe
 from oprag._internal.text_table import safe
 from oprag.cli.console import EXIT_PROBLEMS_FOUND, console, echo_json
-from oprag.cli.options import AsJson, typed_options
+from oprag.cli.options import AS_JSON, declare, typed_options
 from oprag.errors import DataError, InputFileError
 from oprag.options import ContextOptions
 from oprag.positions.check_report import PositionCheck
@@ -28,16 +28,16 @@ _OTHERS = [field.name for field in fields(ContextOptions) if field.name not in _
 
 @typed_options(keys=ContextOptions, without=_OTHERS)
 def check(
+    *,
     keys: dict[str, Any],
-    paths: Annotated[
-        list[str], typer.Argument(help="Files with chunks as JSON or JSON lines: text or page_content, and metadata.")
-    ],
-    read_source: Annotated[
-        str | None,
-        typer.Option(help="A folder with the full texts of the sources, to locate chunks without a position."),
-    ] = None,
-    max_chunks: Annotated[int, typer.Option(min=1, help="Maximum number of chunks to read.")] = 20_000,
-    as_json: AsJson = False,
+    paths: list[str] = typer.Argument(
+        help="Files with chunks as JSON or JSON lines: text or page_content, and metadata."
+    ),
+    read_source: str | None = declare(
+        "A folder with the full texts of the sources, to locate chunks without a position."
+    ),
+    max_chunks: int = declare("Maximum number of chunks to read.", default=20_000, min=1),
+    as_json: bool = AS_JSON,
 ) -> None:
     """Check whether the chunks in PATHS can be put in source order, and print what to do if not.
 

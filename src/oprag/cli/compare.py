@@ -5,27 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe, reason
 from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
-from oprag.cli.options import (
-    LIMITS,
-    OUTPUT,
-    AsJson,
-    Everything,
-    LimitCalls,
-    LimitTokens,
-    MainMetric,
-    MaxConcurrency,
-    RetryFailed,
-    Yes,
-)
+from oprag.cli.options import LIMITS, OUTPUT, Running, declare, typed_options
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 
 if TYPE_CHECKING:
@@ -34,120 +23,75 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "read_experiment", "report"]
 
+_METRIC = declare(
+    "The main metric. Default: the first metric that has scores and for which higher is better.", panel=OUTPUT
+)
 
+
+@typed_options(running=Running)
 def compare(
-    file: Annotated[str, typer.Argument(help="The TOML file of the experiment, or PYTHON_FILE:NAME of an Experiment.")],
-    results_file: Annotated[
-        str | None, typer.Option("--results", help="The results file. Default: FILE with the suffix .db.")
-    ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print the planned work and its cost, then stop.")] = False,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Pilot run: ask only this many questions of each data set. Run the same command without it to ask the "
-            "rest.",
-        ),
-    ] = None,
-    yes: Yes = False,
-    retry_failed: RetryFailed = False,
-    max_concurrency: MaxConcurrency = None,
-    limit_calls: LimitCalls = None,
-    limit_tokens: LimitTokens = None,
-    limit_money: Annotated[
-        float | None, typer.Option(min=0, help="Maximum cost of model calls over all runs.", rich_help_panel=LIMITS)
-    ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            help="Measure time, CPU and memory of each new answer; questions are answered one at a time.",
-        ),
-    ] = False,
-    ray: Annotated[
-        str | None, typer.Option(help="The address of a Ray cluster to run on; local starts one on this machine.")
-    ] = None,
-    compare_axis: Annotated[
-        str,
-        typer.Option(
-            help="The axis whose values are compared; the first value is the baseline.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = "order",
-    metric: MainMetric = None,
-    everything: Everything = False,
-    csv: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write a CSV file with one row per setting.", rich_help_panel=OUTPUT),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--write-profile",
-            metavar="FILE",
-            help="Write the setting to deploy to this file, for from_profile.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METRIC=VALUE",
-            help="Exit with 1 if the setting to deploy scores less; may be repeated.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Exit with 1 if a setting scores significantly less than in this earlier results file.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    *,
+    file: str = typer.Argument(help="The TOML file of the experiment, or PYTHON_FILE:NAME of an Experiment."),
+    results_file: str | None = declare("The results file. Default: FILE with the suffix .db.", "--results"),
+    plan: bool = declare("Print the planned work and its cost, then stop.", "--plan", default=False),
+    sample: int | None = declare(
+        "Pilot run: ask only this many questions of each data set. Run the same command without it to ask the rest.",
+        min=1,
+    ),
+    measure: bool = declare(
+        "Measure time, CPU and memory of each new answer; questions are answered one at a time.",
+        "--measure",
+        default=False,
+    ),
+    ray: str | None = declare("The address of a Ray cluster to run on; local starts one on this machine."),
+    limit_money: float | None = declare("Maximum cost of model calls over all runs.", min=0, panel=LIMITS),
+    axis: str = declare(
+        "The axis whose values are compared; the first value is the baseline.",
+        "--compare-axis",
+        default="order",
+        panel=OUTPUT,
+    ),
+    metric: str | None = _METRIC,
+    csv: str | None = declare("Also write a CSV file with one row per setting.", metavar="FILE", panel=OUTPUT),
+    profile: str | None = declare(
+        "Write the setting to deploy to this file, for from_profile.", "--write-profile", metavar="FILE", panel=OUTPUT
+    ),
+    fail_under: list[str] | None = declare(
+        "Exit with 1 if the setting to deploy scores less; may be repeated.", metavar="METRIC=VALUE", panel=OUTPUT
+    ),
+    against: str | None = declare(
+        "Exit with 1 if a setting scores significantly less than in this earlier results file.",
+        metavar="FILE",
+        panel=OUTPUT,
+    ),
+    running: dict[str, Any],
 ) -> None:
     """Run the experiment in FILE, resuming earlier runs, and print a table of its results.
 
     Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
     Limits given on the command line replace those in FILE.
     """
-    from oprag.cli.run import check_metric, finish, plan_and_run, plan_of, stdout_to_stderr
-    from oprag.cli.tables import plan_as_json
-    from oprag.compare.data.data_set import files_of
-    from oprag.compare.export import CSV
+    from oprag.cli.run import plan_as_json, plan_of, run_and_print
     from oprag.compare.grid import check_axis
 
-    check_axis(compare_axis)
+    how = Running(**running)
+    check_axis(axis)
     if measure and ray is not None:
         raise OptionError("--measure runs on this machine; remove --ray", ray)
-    limits = {"calls": limit_calls, "tokens": limit_tokens, "money": limit_money}
-    changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
-    if max_concurrency is not None:
-        changes["max_concurrency"] = max_concurrency
     minima = [_minimum(one) for one in fail_under or ()]
-    with stdout_to_stderr():
-        experiment, place = read_experiment(file, changes)
+    with redirect_stdout(sys.stderr):
+        experiment, place = read_experiment(file, how.changes(money=limit_money))
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
-        path = Path(results_file) if results_file is not None else place.with_suffix(".db")
-        check_metric(metric, experiment)
-        from oprag.methods.profile import PROFILE
-
-        for target, kind in ((csv, CSV), (profile, PROFILE)):
-            if target is not None:
-                check_target(target, place, path, *files_of(experiment.data), kind=kind)
-        if against is not None and not Path(against).is_file():
-            raise InputFileError(f"file not found: {against}", against)
+    path = Path(results_file) if results_file is not None else place.with_suffix(".db")
+    if against is not None and not Path(against).is_file():
+        raise InputFileError(f"file not found: {against}", against)
     if plan:
-        planned = plan_of(experiment, path, retry_failed=retry_failed)
-        echo_json(plan_as_json(planned)) if as_json else typer.echo(planned.describe())
+        planned = plan_of(experiment, path, retry_failed=how.retry_failed)
+        echo_json(plan_as_json(planned)) if how.as_json else typer.echo(planned.describe())
         return
-    done = plan_and_run(experiment, path, yes=yes, retry_failed=retry_failed, measure=measure, ray=ray)
-    _, _, results = done
-    if csv is not None:
-        results.to_csv(csv)
-        print_status(f"CSV: {csv}")
-    finish(done, metric, profile=profile, axis=compare_axis, everything=everything, as_json=as_json, measured=measure)
+    results = run_and_print(
+        experiment, path, how, metric, read=[place], csv=csv, profile=profile, axis=axis, measure=measure, ray=ray
+    )
     if not all([*_reached(results, minima), *_not_worse(results, against, metric)]):
         raise typer.Exit(EXIT_INCOMPLETE)
 
@@ -232,14 +176,11 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
 
 
 def report(
-    results: Annotated[str, typer.Argument(help="A results file written by oprag compare.")],
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="The HTML file. Default: RESULTS with the suffix .html.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="The name of the experiment, if the results file contains several.")
-    ] = None,
-    metric: MainMetric = None,
+    *,
+    results: str = typer.Argument(help="A results file written by oprag compare."),
+    output: str | None = declare("The HTML file. Default: RESULTS with the suffix .html.", "--output", "-o"),
+    name: str | None = declare("The name of the experiment, if the results file contains several."),
+    metric: str | None = _METRIC,
 ) -> None:
     """Write the contents of RESULTS as one HTML file that works offline and loads nothing else."""
     from oprag.compare.report.write import write_report

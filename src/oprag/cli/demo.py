@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pydoc_data.topics import topics
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 from rich import box
@@ -15,9 +15,9 @@ from rich.table import Table
 
 from oprag._internal.text_table import one_line, safe, shortened
 from oprag.chunk import Chunk, Passage, counted, sorted_by_rank
-from oprag.cli.ask import index_sources, place_of, read_sources, retriever_of, show_answer, stream_answer
+from oprag.cli.ask import index_sources, place_of, print_answer, read_sources, retriever_of
 from oprag.cli.console import console
-from oprag.cli.options import Indexing
+from oprag.cli.options import Indexing, declare
 from oprag.compare.data.data_set import whole_text
 from oprag.compare.metrics.functions import inverted_pairs
 from oprag.compare.providers.chat_models import LOCAL_NAME, local_model
@@ -47,17 +47,15 @@ _WIDTH, _HALF = 28, 38
 
 
 def demo(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Text, Markdown (both UTF-8) or PDF files. Default: the Python language reference, which is part of "
-            "Python."
-        ),
-    ] = None,
-    question: Annotated[
-        str | None,
-        typer.Option(help="The question of the context that is shown. Default: one of the measured questions."),
-    ] = None,
+    *,
+    files: list[str] | None = typer.Argument(
+        None,
+        help="Text, Markdown (both UTF-8) or PDF files. Default: the Python language reference, which is part of "
+        "Python.",
+    ),
+    question: str | None = declare(
+        "The question of the context that is shown. Default: one of the measured questions."
+    ),
 ) -> None:
     """Measure on FILES whether order matters, without a key or a model, and show one context in both orders.
 
@@ -76,7 +74,7 @@ def demo(
             "Name longer files",
             list(sources),
         )
-    measured = _measured(index, sources)
+    measured = [*_measured(index, sources)]
     _show_measured(measured, len(index))
     question = question or (_typical(measured) if files else _QUESTION)
     if question is None:
@@ -95,38 +93,24 @@ def demo(
 
 
 class _Measured(NamedTuple):
-    """What one question finds.
-
-    Attributes:
-        question: The question.
-        inverted: Share of the pairs of chunks of one file that are in the wrong order in rank order; None without such
-            a pair.
-        passages: Number of separate passages in document order, and with continuity.
-        beside: Share of the chunks whose neighbor in the file is in the context too, and the same with continuity.
-    """
+    """What one question finds: its best chunks in document order, and those chosen with continuity."""
 
     question: str
-    inverted: float | None
-    passages: tuple[int, int]
-    beside: tuple[float, float]
+    inverted: float | None  # pairs of chunks of one file in the wrong order in rank order; None without such a pair
+    plain: Context
+    continuous: Context
 
 
-def _measured(index: DocumentIndex, sources: Mapping[str, str | list[str]]) -> list[_Measured]:
-    found = []
+def _measured(index: DocumentIndex, sources: Mapping[str, str | list[str]]) -> Iterator[_Measured]:
     for question in _questions(sources):
         hits = index.search(question, _KEPT * _TIMES)
         plain = build_context(hits, k=_KEPT)
         continuous = build_context(hits, k=_KEPT, max_candidates=_KEPT * _TIMES, continuity=_CONTINUITY)
-        places = ((chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in sorted_by_rank(plain.kept))
-        found.append(
-            _Measured(
-                question,
-                inverted_pairs(places),
-                (len(plain.passages), len(continuous.passages)),
-                (_beside(plain.kept), _beside(continuous.kept)),
-            )
-        )
-    return found
+        yield _Measured(question, inverted_pairs(map(_place, sorted_by_rank(plain.kept))), plain, continuous)
+
+
+def _place(chunk: Chunk) -> tuple[str, int]:
+    return chunk.metadata["source"], chunk.metadata["chunk_index"]
 
 
 def _questions(sources: Mapping[str, str | list[str]]) -> Iterator[str]:
@@ -143,9 +127,9 @@ def _questions(sources: Mapping[str, str | list[str]]) -> Iterator[str]:
         yield from distinct[:: -(-len(distinct) // _QUESTIONS) or 1]
 
 
-def _beside(kept: Sequence[Chunk]) -> float:
-    """The share of chunks in document order that have the chunk before or after them in the context."""
-    places = [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in kept]
+def _beside(context: Context) -> float:
+    """The share of chunks that have the chunk before or after them in the context."""
+    places = [_place(chunk) for chunk in context.kept]
     adjacent = [first == second and number + 1 == other for (first, number), (second, other) in pairwise(places)]
     return fmean(before or after for before, after in zip([False, *adjacent], [*adjacent, False], strict=True))
 
@@ -171,13 +155,12 @@ def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
     table.add_column("")
     for head in ("rank order", "document order", f"continuity={_CONTINUITY}"):
         table.add_column(head, justify="right")
-
-    def of(name: str, number: int) -> float:
-        return fmean(getattr(one, name)[number] for one in measured)
-
+    plain, continuous = [one.plain for one in measured], [one.continuous for one in measured]
+    pieces = (f"{fmean(len(one.passages) for one in some):.1f}" for some in (plain, continuous))
+    beside = (f"{fmean(map(_beside, some)):.0%}" for some in (plain, plain, continuous))
     table.add_row("pairs in the wrong order", f"{inverted:.0%}", "0%", "0%")
-    table.add_row("separate pieces of text", str(_KEPT), *(f"{of('passages', number):.1f}" for number in (0, 1)))
-    table.add_row("chunks with a neighbor", *(f"{of('beside', number):.0%}" for number in (0, 0, 1)))
+    table.add_row("separate pieces of text", str(_KEPT), *pieces)
+    table.add_row("chunks with a neighbor", *beside)
     out.print(table)
     scrambled = "Rank order scrambles this text" if inverted >= _MANY else "Rank order is close to document order here"
     out.print(f"{scrambled} (50% would be random).")
@@ -228,4 +211,4 @@ def _answer(retriever: OrderPreservingRetriever, question: str) -> None:
     from oprag.langchain import OrderPreservingChain
 
     out.print(f"\nAnswer of a very small model ({LOCAL_NAME}; expect mistakes):")
-    show_answer(stream_answer(OrderPreservingChain(llm=llm, retriever=retriever), question))
+    print_answer(OrderPreservingChain(llm=llm, retriever=retriever), question)

@@ -6,33 +6,32 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from oprag.cli.ask import content_of, index_sources, retriever_of
 from oprag.cli.console import print_status
-from oprag.cli.options import Indexing, typed_options
+from oprag.cli.options import Indexing, declare, typed_options
 from oprag.errors import InputFileError, MissingExtraError, OpragError, OptionError
 from oprag.options import ContextOptions
 
 __all__ = ["TOKEN", "mcp"]
 
 _SUFFIXES = (".markdown", ".md", ".pdf", ".rst", ".txt")
+_FOLDER = f"A folder; its files named {', '.join(_SUFFIXES)} are served."
 TOKEN = "OPRAG_MCP_TOKEN"  # noqa: S105 - the name of a variable
 _SERVER = "HTTP"
 
 
 @typed_options(options=ContextOptions, indexed=Indexing)
 def mcp(
+    *,
     options: dict[str, Any],
     indexed: dict[str, Any],
-    folder: Annotated[Path, typer.Argument(help=f"A folder; its files named {', '.join(_SUFFIXES)} are served.")],
-    http: Annotated[
-        bool,
-        typer.Option("--http", help="Serve over HTTP on this machine instead of stdio.", rich_help_panel=_SERVER),
-    ] = False,
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The port.", rich_help_panel=_SERVER)] = 8_765,
+    folder: Path = typer.Argument(help=_FOLDER),
+    http: bool = declare("Serve over HTTP on this machine instead of stdio.", "--http", default=False, panel=_SERVER),
+    port: int = declare("The port.", default=8_765, min=1, max=65_535, panel=_SERVER),
 ) -> None:
     """Serve the files of FOLDER to an MCP client, such as an editor or a chat application.
 

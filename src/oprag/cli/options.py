@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Collection
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import wraps
+from itertools import chain
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import typer
 
@@ -19,22 +20,7 @@ from oprag.index.tokenizers import LOCAL, counter_named
 from oprag.methods.registry import method_names
 from oprag.options import option
 
-__all__ = [
-    "LIMITS",
-    "METHOD",
-    "MODEL",
-    "OUTPUT",
-    "AsJson",
-    "Everything",
-    "Indexing",
-    "LimitCalls",
-    "LimitTokens",
-    "MainMetric",
-    "MaxConcurrency",
-    "RetryFailed",
-    "Yes",
-    "typed_options",
-]
+__all__ = ["AS_JSON", "LIMITS", "MODEL", "OUTPUT", "Indexing", "Running", "declare", "typed_options"]
 
 # Panels of the help. Panels with --x/--no-x options need short titles, or names are cut off at 80 columns.
 MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
@@ -54,37 +40,12 @@ _PANELS = {
 }
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the complete result as JSON.", rich_help_panel=OUTPUT)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the cost confirmation.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Retry questions that failed in an earlier run.")]
-Everything = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="Print all settings, and the report's tables: all metrics, all differences and all measurements.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-MainMetric = Annotated[
-    str | None,
-    typer.Option(
-        help="The main metric. Default: the first metric that has scores and for which higher is better.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-MaxConcurrency = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of concurrent model calls.", rich_help_panel=LIMITS)
-]
-LimitCalls = Annotated[
-    int | None, typer.Option(min=0, help="Maximum number of model calls over all runs.", rich_help_panel=LIMITS)
-]
-LimitTokens = Annotated[
-    int | None,
-    typer.Option(
-        min=0, help="Maximum number of model tokens, input plus output, over all runs.", rich_help_panel=LIMITS
-    ),
-]
+def declare(description: str, *names: str, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
+    """Declare an option of a command; its name is that of the parameter, unless names are given."""
+    return typer.Option(default, *names, help=description, rich_help_panel=panel, **settings)
 
+
+AS_JSON = declare("Print the complete result as JSON.", "--json", default=False, panel=OUTPUT)
 _NOT_TYPED = ("prompts", "condense", "empty_answer")  # no conversation, and prompts are too long for a shell
 _KEYS = ("source_key", "position_key")
 _TEXTS = ("separator", "gap", "header")
@@ -92,7 +53,8 @@ _METHODS = ("method", "inner_method")
 _APPROXIMATE = "approximate"
 _MAX_CHOICES_WIDTH = 36  # characters of an option name plus its choices; longer ones leave too little room for the help
 # Typer's context, which tells typed options from defaults; Typer passes it to one parameter of a command.
-_CONTEXT = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_CONTEXT = inspect.Parameter("typer_context", _KEYWORD, annotation=typer.Context)
 
 
 def typed_options(
@@ -100,7 +62,8 @@ def typed_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command-line option for every field of some dataclasses to a command.
 
-    The keyword names the parameter of the command that receives the options that the user typed.
+    The keyword names the parameter of the command that receives the options that the user typed; in the help they are
+    at its place.
     """
     generated = {argument: _parameters(kind, without) for argument, kind in kinds.items()}
 
@@ -114,14 +77,9 @@ def typed_options(
                 values[argument] = {name: _value(name, value) for name, value in typed.items()}
             command(**values)
 
-        annotations = typing.get_type_hints(command, include_extras=True)
-        own = [
-            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotations[parameter.name])
-            for parameter in inspect.signature(command).parameters.values()
-            if parameter.name not in kinds
-        ]
-        # The help lists the panels in the order of their first options.
-        parameters = [*(one for options in generated.values() for one in options.values()), *own, _CONTEXT]
+        own = inspect.signature(command, eval_str=True).parameters.values()
+        parts = [generated[one.name].values() if one.name in kinds else [one] for one in own]
+        parameters = [*chain(*parts), _CONTEXT]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
@@ -131,12 +89,15 @@ def typed_options(
 
 def _parameters(kind: Any, without: Collection[str]) -> dict[str, inspect.Parameter]:
     hints = typing.get_type_hints(kind)
-    return {field.name: _parameter(field, hints[field.name]) for field in fields(kind) if field.name not in without}
+    return {one.name: _parameter(one, hints[one.name]) for one in fields(kind) if one.name not in without}
 
 
-def _parameter(field: Field[Any], hint: Any) -> inspect.Parameter:
-    name, description = field.name, field.metadata["help"]
-    default: Any = field.default
+def _parameter(declared: Field[Any], hint: Any) -> inspect.Parameter:
+    name = declared.name
+    if "typer" in declared.metadata:
+        return inspect.Parameter(name, _KEYWORD, default=declared.metadata["typer"], annotation=hint)
+    description = declared.metadata["help"]
+    default: Any = declared.default
     if name == "count_tokens":
         description += (
             " Values: approximate, words, characters, local (tokens of the local embedder), tiktoken:ENCODING or "
@@ -150,16 +111,14 @@ def _parameter(field: Field[Any], hint: Any) -> inspect.Parameter:
         default = default and default.replace("\n", r"\n")
     possible = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kind: Any = next((kind for kind in possible if kind in (bool, int, float) or get_origin(kind) is Literal), str)
-    annotation = Annotated[
-        kind | None,
-        typer.Option(
-            help=description,
-            rich_help_panel=_PANELS.get(name, METHOD),
-            metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
-            autocompletion=method_names if name in _METHODS else None,
-        ),
-    ]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    default = declare(
+        description,
+        default=default,
+        panel=_PANELS.get(name, METHOD),
+        metavar="<choice>" if len("|".join([name, *map(str, get_args(kind))])) > _MAX_CHOICES_WIDTH else None,
+        autocompletion=method_names if name in _METHODS else None,
+    )
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=kind | None)
 
 
 def _value(name: str, typed: Any) -> Any:
@@ -197,3 +156,36 @@ class Indexing:
         "The embedding model: local (a small model installed as a package) or PROVIDER:MODEL as in LangChain's "
         "init_embeddings, such as openai:text-embedding-3-small.",
     )
+
+
+def _shared(*declared: Any, default: Any = None, **settings: Any) -> Any:
+    """Declare a field that is an option of several commands."""
+    return field(default=default, metadata={"typer": declare(*declared, default=default, **settings)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How an experiment is run, and how much of its results is printed."""
+
+    yes: bool = _shared("Skip the cost confirmation.", "--yes", "-y", default=False)
+    retry_failed: bool = _shared("Retry questions that failed in an earlier run.", "--retry-failed", default=False)
+    max_concurrency: int | None = _shared(
+        "Maximum number of concurrent model calls. Default: 8, or that of FILE.", min=1, panel=LIMITS
+    )
+    limit_calls: int | None = _shared("Maximum number of model calls over all runs.", min=0, panel=LIMITS)
+    limit_tokens: int | None = _shared(
+        "Maximum number of model tokens, input plus output, over all runs.", min=0, panel=LIMITS
+    )
+    everything: bool = _shared(
+        "Print all settings, and the report's tables: all metrics, all differences and all measurements.",
+        "--all",
+        default=False,
+        panel=OUTPUT,
+    )
+    as_json: bool = field(default=False, metadata={"typer": AS_JSON})
+
+    def changes(self, **limits: float | None) -> dict[str, Any]:
+        """What these options, and further limits, change in an experiment."""
+        limits = {"calls": self.limit_calls, "tokens": self.limit_tokens, **limits}
+        changes: dict[str, Any] = {"limits": {name: limit for name, limit in limits.items() if limit is not None}}
+        return changes if self.max_concurrency is None else {**changes, "max_concurrency": self.max_concurrency}

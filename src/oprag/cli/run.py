@@ -3,48 +3,105 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import typer
+from rich.table import Table as RichTable
 
+from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe
-from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, print_status
-from oprag.cli.tables import print_json, print_tables
+from oprag._internal.text_table import safe
+from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, console, echo_json, print_status
+from oprag.cli.options import Running
+from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import money_text
+from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.data.data_set import files_of
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
+from oprag.compare.export import CSV
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
+from oprag.compare.report import tables
+from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import Results
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError
+from oprag.methods.profile import PROFILE, write_profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 
-__all__ = [
-    "Done",
-    "check_metric",
-    "finish",
-    "plan_and_run",
-    "plan_of",
-    "progress_text",
-    "stdout_to_stderr",
-]
+__all__ = ["plan_as_json", "plan_of", "progress_text", "run_and_print"]
+
+_MAX_ROWS = 10  # of the table of settings
+_GAP = 2  # characters between two columns
+_NAME_WIDTH = 20  # characters of a name column before it is folded to make room for other columns
 
 
-Done = tuple[Plan, RunReport, Results]
-"""A run that has ended: its plan, its report, and the results so far."""
+def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool) -> Plan:
+    """Return what a run would do; see `make_plan`."""
+    # What the user's functions print must not get into tables and JSON.
+    with redirect_stdout(sys.stderr), WorkProgress("answers planned") as progress:
+        return make_plan(experiment, path, on_progress=progress.update, **how)
 
 
-def stdout_to_stderr() -> redirect_stdout[Any]:
-    """Redirect what the user's functions print to standard error, to keep it out of tables and JSON."""
-    return redirect_stdout(sys.stderr)
+def run_and_print(
+    experiment: Experiment,
+    path: Path,
+    how: Running,
+    metric: str | None,
+    *,
+    profile: str | None,
+    csv: str | None = None,
+    read: Sequence[Path] = (),
+    note: str = "",
+    axis: str = "order",
+    measure: bool = False,
+    ray: str | None = None,
+) -> Results:
+    """Run an experiment, and print its results and how to continue; exit unless every question has an answer.
+
+    Outputs that cannot be written, or would replace an input, are rejected before any model is called.
+    """
+    _check_metric(metric, experiment)
+    for target, kind in ((csv, CSV), (profile, PROFILE)):
+        if target is not None:
+            check_target(target, path, *read, *files_of(experiment.data), kind=kind)
+    if note and not how.as_json:
+        print_status(note)
+    plan, report = _run(experiment, path, how, measure=measure, ray=ray)
+    results = Results.open(path, experiment.name)
+    if csv is not None:
+        results.to_csv(csv)
+        print_status(f"CSV: {csv}")
+    metric = metric or (results.metric if results.ranking_metrics else None)
+    if how.as_json:
+        print_json(plan, report, results, axis)
+    else:
+        print_tables(results, metric, axis, everything=how.everything, measured=measure)
+    if measure and (missing := sum(one.answered - one.measured for one in results.settings)):
+        advice = "measure all of them in a new file with --results"
+        print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
+    _print_next_steps(report, results)
+    if profile is not None and report.complete:
+        metric = results.ranking_metric(metric)
+        setting = results.deployed(metric)
+        about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
+        write_profile(setting.profile(about), profile)
+        print_status(f"Profile: {profile}")
+    elif profile is not None:
+        print_status("No profile was written, because some questions have no answer yet.", "yellow")
+    if not report.complete:
+        raise typer.Exit(EXIT_INTERRUPTED if report.outcome == "interrupted" else EXIT_INCOMPLETE)
+    return results
 
 
-def check_metric(metric: str | None, experiment: Experiment) -> None:
+def _check_metric(metric: str | None, experiment: Experiment) -> None:
     """Reject a metric that the table cannot show, before any model is called."""
     if metric is None:
         return
@@ -54,44 +111,36 @@ def check_metric(metric: str | None, experiment: Experiment) -> None:
         raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
-def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool) -> Plan:
-    """Return what a run would do; see `make_plan`."""
-    with stdout_to_stderr(), WorkProgress("answers planned") as progress:
-        return make_plan(experiment, path, on_progress=progress.update, **how)
-
-
-def plan_and_run(
-    experiment: Experiment,
-    path: Path,
-    *,
-    yes: bool,
-    retry_failed: bool,
-    measure: bool = False,
-    ray: str | None = None,
-) -> Done:
-    """Plan an experiment, ask for confirmation if it costs money or exceeds a limit, and run it.
+def _run(experiment: Experiment, path: Path, how: Running, *, measure: bool, ray: str | None) -> tuple[Plan, RunReport]:
+    """Plan, ask for confirmation if the run costs money or exceeds a limit, and run.
 
     A new results file is removed if nothing is run.
     """
     opened = PreparedExperiment(experiment)
     is_new = not path.exists()
-    with stdout_to_stderr():
+
+    def show(now: RunReport) -> None:
+        progress.update(now.done, now.total, progress_text(now, priced=bool(experiment.prices)))
+
+    with redirect_stdout(sys.stderr):
         try:
-            plan = plan_of(opened, path, retry_failed=retry_failed, keep=True)
+            plan = plan_of(opened, path, retry_failed=how.retry_failed, keep=True)
             print_status(f"{plan.describe()}\nresults file: {path}")
-            _confirm_cost(plan, experiment, yes=yes)
+            _confirm_cost(plan, experiment, yes=how.yes)
         except BaseException:
             for file in [path, Path(f"{path}-wal"), Path(f"{path}-shm")] if is_new else ():
                 file.unlink(missing_ok=True)
             raise
         try:
-            report = _run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray)
+            with WorkProgress() as progress:
+                return plan, run(
+                    opened, path, retry_failed=how.retry_failed, measure=measure, ray=ray, on_progress=show
+                )
         except KeyboardInterrupt:
             print_status(
                 "Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow"
             )
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    return plan, report, Results.open(path, experiment.name)
 
 
 def _confirm_cost(plan: Plan, experiment: Experiment, *, yes: bool) -> None:
@@ -131,18 +180,9 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
             )
 
 
-def _run(opened: PreparedExperiment, path: Path, *, retry_failed: bool, measure: bool, ray: str | None) -> RunReport:
-    with WorkProgress() as progress:
-
-        def show(now: RunReport) -> None:
-            progress.update(now.done, now.total, progress_text(now, priced=bool(opened.experiment.prices)))
-
-        return run(opened, path, retry_failed=retry_failed, measure=measure, ray=ray, on_progress=show)
-
-
 def progress_text(now: RunReport, *, priced: bool) -> str:
     """Describe the progress of a run on one line."""
-    parts = [] if not now.outcome else [f"stopping, {now.running:,} calls in progress"]
+    parts = [f"stopping, {now.running:,} calls in progress"] if now.outcome else []
     parts.append(f"{now.done:,}/{now.total:,} answers")
     if now.failed:
         parts.append(f"{sum(now.failed.values()):,} failed")
@@ -153,49 +193,14 @@ def progress_text(now: RunReport, *, priced: bool) -> str:
     return ", ".join(parts)
 
 
-def finish(
-    done: Done,
-    metric: str | None,
-    *,
-    profile: str | None,
-    axis: str = "order",
-    everything: bool,
-    as_json: bool,
-    measured: bool = False,
-) -> None:
-    """Print the results of a run and how to continue, write the profile, and exit unless all is answered."""
-    plan, report, results = done
-    if as_json:
-        print_json(plan, report, results, axis)
-    else:
-        metric = metric or (results.metric if results.ranking_metrics else None)
-        print_tables(results, metric, axis, everything=everything, measured=measured)
-    if measured and (missing := sum(one.answered - one.measured for one in results.settings)):
-        advice = "measure all of them in a new file with --results"
-        print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
-    _print_next_steps(report, results)
-    if profile is not None and report.complete:
-        metric = results.ranking_metric(metric)
-        setting = results.deployed(metric)
-        about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
-        from oprag.methods.profile import write_profile
-
-        write_profile(setting.profile(about), profile)
-        print_status(f"Profile: {profile}")
-    elif profile is not None:
-        print_status("No profile was written, because some questions have no answer yet.", "yellow")
-    if not report.complete:
-        raise typer.Exit(EXIT_INTERRUPTED if report.outcome == "interrupted" else EXIT_INCOMPLETE)
-
-
 def _print_next_steps(report: RunReport, results: Results) -> None:
     """Print what failed, what is left to do, and how to continue."""
     with ResultsReader.open(results.path, results.experiment) as reader:
-        messages = {failure.error: failure.message for failure in reader.failures()}
-    if report.failed:
-        print_status(f"{sum(report.failed.values()):,} questions in cells failed:", "yellow")
-        for error, count in sorted(report.failed.items(), key=lambda one: -one[1]):
-            print_status(f"  {count:,} × {error}{f': {messages[error]}' if error in messages else ''}", "yellow")
+        failures = reader.failures()
+    if failures:
+        print_status(f"{sum(one.count for one in failures):,} questions in cells failed:", "yellow")
+        for one in failures:
+            print_status(f"  {one.count:,} × {one.error}: {one.message}", "yellow")
         print_status("They are excluded from all means. Retry them with --retry-failed.", "yellow")
     for note, advice in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
@@ -207,3 +212,121 @@ def _print_next_steps(report: RunReport, results: Results) -> None:
         left = f"{report.remaining:,} questions in cells are left"
         print_status(f"Stopped: {report.outcome}. {left}; run the same command to continue.", "yellow")
     print_status(f"Results: {results.path}")
+
+
+# Results
+
+
+def plan_as_json(plan: Plan) -> dict[str, Any]:
+    """Convert a plan to JSON values."""
+    return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
+
+
+def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> None:
+    """Print everything about a run and its results as JSON, with the differences along an axis."""
+    with ResultsReader.open(results.path, results.experiment) as reader:
+        failures = reader.failures()
+    echo_json(
+        {
+            "experiment": results.experiment,
+            "results": str(results.path),
+            "plan": plan_as_json(plan),
+            "report": asdict(report),
+            "cores": list(results.matrix.cores),
+            "settings": [_setting_as_json(setting) for setting in results.settings],
+            "differences": [_difference_as_json(pair) for pair in results.differences(axis)],
+            "failures": [failure._asdict() for failure in failures],
+        }
+    )
+
+
+def _setting_as_json(setting: SettingSummary) -> dict[str, Any]:
+    plain = ("cells", "asked", "answered", "failed", "per_answer", "notes")
+    return {
+        "values": dict(setting.values),
+        **{name: getattr(setting, name) for name in plain},
+        "scores": {metric: asdict(summary) for metric, summary in setting.scores.items()},
+        "measurements": {name: asdict(summary) for name, summary in setting.measurements.items()},
+    }
+
+
+def _difference_as_json(pair: SettingDifference) -> dict[str, Any]:
+    difference = pair.difference
+    return {
+        "metric": pair.metric,
+        "axis": pair.axis,
+        "setting": dict(pair.setting.values),
+        "baseline": dict(pair.baseline.values),
+        "difference": asdict(difference)
+        | {"excludes_zero": difference.excludes_zero, "significant": difference.significant},
+    }
+
+
+def print_tables(results: Results, metric: str | None, axis: str, *, everything: bool, measured: bool) -> None:
+    """Print the first tables of the report and the verdicts; without a metric, no setting is ranked."""
+    out = console()
+    if metric is None:
+        print_status("No metric with scores can rank the settings, so nothing is compared.")
+    first, rest = tables.all_settings(results, metric, axis)
+    _print_parts(first or rest, everything=everything)
+    if metric in results.metrics:
+        for verdict in results.verdicts(metric):
+            out.print(f"{verdict.question} {safe(verdict.describe())}")
+    if first and everything:
+        out.print()
+        _print_parts(rest, everything=True)
+    more = [tables.differences(results, metric)] if everything and metric is not None else []
+    more += [tables.measured(results)] if everything or measured else []
+    for one in more:
+        if one is not None:
+            out.print(f"\n── {one.title}", style="bold")
+            _print_parts(one.parts, everything=True)
+    if not everything:
+        print_status("--all prints all settings, metrics, differences and measurements; --json prints everything.")
+
+
+def _print_parts(parts: Sequence[Part], *, everything: bool) -> None:
+    """Print the tables and texts of a section of the report."""
+    for place, part in enumerate(parts):
+        if isinstance(part, Table):
+            if place:
+                console().print()
+            _print_table(part, part.max_rows if everything else _MAX_ROWS)
+        elif isinstance(part, Text) and (everything or not part.quiet):
+            console().print(safe(part.text))
+
+
+def _print_table(table: Table, max_rows: int) -> None:
+    """Print a table; one too wide is printed as several, each repeating the name columns."""
+    out = console()
+    out.print(safe(table.caption), style="bold")
+    rows = table.rows[:max_rows]
+    # Titles are wrapped between words and names anywhere; other cells are never wrapped.
+    widths = [
+        max(map(len, [*title.split(), *(row[number] for row in rows)])) for number, title in enumerate(table.head)
+    ]
+    names = range(table.names)
+    left = out.width - sum(min(widths[number], _NAME_WIDTH) + _GAP for number in names)
+    room, parts = left, [list(names)]
+    for number in range(table.names, len(table.head)):
+        if room < widths[number] and len(parts[-1]) > table.names:
+            room, parts = left, [*parts, list(names)]
+        parts[-1].append(number)
+        room -= widths[number] + _GAP
+    for part in parts:
+        printed = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for number in part:
+            title = table.head[number]
+            # Align differences left: some end with a star.
+            left_aligned = number in names or table.words or title.startswith("minus ")
+            printed.add_column(
+                "\n".join(wrap(title, widths[number])),
+                justify="left" if left_aligned else "right",
+                no_wrap=number not in names,
+                overflow="fold",
+            )
+        for row in rows:
+            printed.add_row(*(safe(row[number]) for number in part))
+        out.print(printed)
+    if len(table.rows) > max_rows:
+        out.print(f"{len(table.rows) - max_rows:,} more; --all prints all of them.")

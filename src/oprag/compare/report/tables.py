@@ -20,34 +20,39 @@ _MEASURED = {"seconds": 3, "cpu_seconds": 3, "cpu_percent": 0, "peak_memory_mib"
 _USAGE = ("calls", "input_tokens", "output_tokens", "context_tokens")
 
 
-def all_settings(results: Results, metric: str | None, axis: str = "order") -> Section | None:
-    """The tables of settings, each sorted by the main metric; the first one has the differences along the axis."""
+def all_settings(results: Results, metric: str | None, axis: str = "order") -> tuple[list[Part], list[Part]]:
+    """The table of settings by the main metric, with the differences along an axis, and the tables of all else.
+
+    All are sorted by the main metric; without one, there are only the other tables.
+    """
     if not any(one.answered or one.failed for one in results.settings):
-        return None
+        return [], []
     settings = results.settings if metric is None else ranked(results.settings, metric)
-    parts: list[Part] = [] if metric is None else [_main(results, settings, metric, axis)]
+    notes = []
     if any(one.estimated for one in settings):
         counted = "~ counted by oprag, since the model did not report the tokens of all answers."
-        parts.append(Text(counted, quiet=True))
+        notes.append(Text(counted, quiet=True))
     if any(one.doubtful for one in settings):
-        parts.append(
+        notes.append(
             Text(
                 f"! marks settings with this problem in more than {MANY:.0%} of the answers, so their scores are not "
                 "reliable. If replies are cut short, increase max_tokens of the model."
             )
         )
     if any(one.cells > 1 for one in settings):
-        parts.append(Text("The scores of each question are first averaged over seeds and repeats.", quiet=True))
+        notes.append(Text("The scores of each question are first averaged over seeds and repeats.", quiet=True))
+    rest: list[Part] = []
     others = [name for name in results.metrics if name != metric]
     for start in range(0, len(others), _METRICS):
         some = others[start : start + _METRICS]
         columns = {name: _scores(settings, name) for name in some}
-        parts.append(_table(results, f"{listed(some)}, with 95 % intervals", settings, columns))
+        rest.append(_table(results, f"{listed(some)}, with 95 % intervals", settings, columns))
     columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
     for name in _USAGE:
         if any(one.per_answer.get(name) for one in settings):
             columns[name.replace("_", " ")] = [one.cost_text(name) for one in settings]
-    return Section("settings", "All settings", [*parts, _table(results, "Mean usage per answer", settings, columns)])
+    rest.append(_table(results, "Mean usage per answer", settings, columns))
+    return ([], [*notes, *rest]) if metric is None else ([_main(results, settings, metric, axis), *notes], rest)
 
 
 def _main(results: Results, settings: Sequence[SettingSummary], metric: str, first_axis: str) -> Table:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,9 +136,10 @@ def write_report(
     if metric is not None or results.ranking_metrics:
         metric = results.ranking_metric(metric)
     compared = (tables.slices, tables.differences, charts.lengths, charts.costs)
+    settings = [*chain(*tables.all_settings(results, metric))]
     sections = [
         _overview(results, metric),
-        tables.all_settings(results, metric),
+        Section("settings", "All settings", settings) if settings else None,
         *(section(results, metric) for section in compared if metric is not None),
         tables.measured(results),
         questions.section(results, metric),
