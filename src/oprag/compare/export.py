@@ -53,9 +53,10 @@ CSV = FileKind("a CSV table of oprag", _is_csv)
 
 def axis_columns(settings: Sequence[SettingSummary]) -> list[str]:
     """Axes in which settings differ, then constant axes that are always listed or differ from their default."""
-    differ, same = varying_axes(settings)
-    known = axes()
-    return [*differ, *(name for name, value in same.items() if name in _ALWAYS or value != known[name].default)]
+    most_first = sorted(settings, key=lambda one: -len(one.values))
+    values = {name: value for one in most_first for name, value in one.values.items()}
+    listed = [name for name, value in values.items() if name in _ALWAYS or value != axes()[name].default]
+    return list(dict.fromkeys([*varying_axes(settings), *listed]))
 
 
 def setting_rows(settings: Sequence[SettingSummary], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oprag._internal.files.writing import check_target
 from oprag._internal.masking import describe
 from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of
-from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, slices_of
+from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, compared, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, named, value_text, varying_axes
 from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
@@ -124,7 +124,7 @@ class Results:
     @cached_property
     def axes(self) -> tuple[str, ...]:
         """The axes in which settings differ."""
-        return tuple(varying_axes(self.settings)[0])
+        return tuple(varying_axes(self.settings))
 
     @cached_property
     def axis_columns(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class Results:
         methods: dict[Any, list[SettingSummary]] = {}
         for one in self.settings:
             methods.setdefault(one.values["method"], []).append(one)
-        varied = {method: {"method", *varying_axes(some)[0]} for method, some in methods.items()}
+        varied = {method: {"method", *varying_axes(some)} for method, some in methods.items()}
         return {method: [name for name in self.axes if name in some] for method, some in varied.items()}
 
     @cached_property
@@ -293,13 +293,7 @@ class Results:
         check_names(metrics or (), {*METRICS, *self.metrics}, what="metric")
         pairs = list(axis_pairs(self.matrix, axis))
         return [
-            SettingDifference(
-                metric=metric,
-                axis=axis,
-                setting=self.settings[other],
-                baseline=self.settings[first],
-                difference=self.matrix.family(metric).compare(other, first),
-            )
+            compared(self.settings[other], self.settings[first], metric, axis)
             for metric in self.matrix.metrics
             if metrics is None or metric in metrics
             for first, other in pairs

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isinf
 from typing import Any
 
-from oprag.compare.analysis.differences import SettingDifference, highest
+from oprag.compare.analysis.differences import SettingDifference, compared, highest
 from oprag.compare.analysis.settings import curves_along, difference_text, listed, named, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.errors import OptionError
@@ -118,7 +118,7 @@ def best_of(settings: Sequence[SettingSummary], metric: str) -> Best:
     scored = [setting for setting in settings if metric in setting.scores]
     if not scored:
         raise OptionError(f"no setting has scores for {metric!r}", metric)
-    return Best(**_best(scored, metric), axes=tuple(varying_axes(settings)[0]))
+    return Best(**_best(scored, metric), axes=tuple(varying_axes(settings)))
 
 
 def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str) -> list[Curve]:
@@ -133,14 +133,7 @@ def curves_of(settings: Sequence[SettingSummary], axis: str, metric: str) -> lis
 def _best(scored: Sequence[SettingSummary], metric: str, axis: str | None = None) -> dict[str, Any]:
     """Fields of a `Best`."""
     top = highest(scored, metric)
-    family = top.matrix.family(metric)
-    others = [
-        SettingDifference(
-            metric=metric, setting=top, baseline=one, difference=family.compare(top.number, one.number), axis=axis
-        )
-        for one in scored
-        if one is not top
-    ]
+    others = [compared(top, one, metric, axis) for one in scored if one is not top]
     others.sort(key=lambda one: -1.0 if one.difference.mean is None else one.difference.mean)
     return {
         "metric": metric,
@@ -158,11 +151,11 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[
     Classification and Regression Trees, 3.4.3), with the standard error of the paired difference. Among settings within
     1 % of the fewest tokens, source order is preferred. Random order, a control, is chosen if there is nothing else.
     """
-    axes = varying_axes(settings)[0]
+    axes = varying_axes(settings)
     settings = [one for one in settings if one.values.get("order") != "random"] or settings
     top = highest(settings, metric)
-    above = [(one, top.matrix.family(metric).compare(top.number, one.number)) for one in settings]
-    near = [one for one, apart in above if (apart.mean is not None and apart.mean <= (apart.standard_error or 0.0))]
+    above = [(one, compared(top, one, metric).difference) for one in settings]
+    near = [one for one, apart in above if apart.mean is not None and apart.mean <= (apart.standard_error or 0.0)]
     limit = _TOKEN_TOLERANCE * min(map(_tokens, near))
     alike = [one for one in near if _tokens(one) <= limit]
     chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))

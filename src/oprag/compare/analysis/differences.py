@@ -26,6 +26,7 @@ __all__ = [
     "SettingDifference",
     "axis_pairs",
     "changes_since",
+    "compared",
     "effects_of",
     "family_of",
     "highest",
@@ -52,6 +53,14 @@ class SettingDifference:
     baseline: SettingSummary
     difference: Difference
     axis: str | None = None
+
+
+def compared(
+    setting: SettingSummary, baseline: SettingSummary, metric: str, axis: str | None = None
+) -> SettingDifference:
+    """A setting compared with another one of the same results."""
+    difference = setting.matrix.family(metric).compare(setting.number, baseline.number)
+    return SettingDifference(metric=metric, setting=setting, baseline=baseline, difference=difference, axis=axis)
 
 
 class ComparisonFamily:
@@ -126,11 +135,11 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     other points. The highest setting is picked by its scores, so a single comparison with it proves little; a best
     setting or a sweet spot needs p < 0.05 in all of them, which happens by chance in at most one of twenty experiments.
     """
-    pairs = [pair for axis in varying_axes(matrix.settings)[0] for pair in axis_pairs(matrix, axis)]
+    pairs = [pair for axis in varying_axes(matrix.settings) for pair in axis_pairs(matrix, axis)]
     if higher_is_better(metric, matrix.described):
         scored = [one for one in matrix.settings if metric in one.scores]
         groups = list(by_data(scored).values())
-        for axis in varying_axes(scored)[0]:
+        for axis in varying_axes(scored):
             groups += [along for _, along in curves_along(scored, axis)] if axis in ORDERED_AXES else []
         for members in groups:
             top = highest(members, metric)

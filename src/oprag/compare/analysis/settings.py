@@ -52,8 +52,8 @@ def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
-def varying_axes(settings: Iterable[SettingSummary | Curve]) -> tuple[list[str], dict[str, Any]]:
-    """Axes in which settings differ, and the values of the axes that they share.
+def varying_axes(settings: Iterable[SettingSummary | Curve]) -> list[str]:
+    """Axes in which settings differ.
 
     An axis without effect in some settings varies if the other settings have several values of it.
     """
@@ -61,8 +61,7 @@ def varying_axes(settings: Iterable[SettingSummary | Curve]) -> tuple[list[str],
     for one in sorted(settings, key=lambda one: -len(one.values)):
         for name, value in one.values.items():
             found.setdefault(name, set()).add(value)
-    differ = [name for name, values in found.items() if len(values) > 1]
-    return differ, {name: value for name, values in found.items() if len(values) == 1 for value in values}
+    return [name for name, values in found.items() if len(values) > 1]
 
 
 def axis_rank(axis: str, value: Any) -> tuple[int, float]:

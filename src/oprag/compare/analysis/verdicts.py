@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oprag.compare.analysis.best import Curve, choose_economical, curves_of
-from oprag.compare.analysis.differences import Effect, effects_of, highest
+from oprag.compare.analysis.differences import Effect, compared, effects_of, highest
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import by_data, counted, difference_text, listed, named, value_text, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
@@ -70,7 +70,7 @@ def length_curves(matrix: ResultMatrix, metric: str) -> list[Curve]:
     return [
         curve
         for axis in _LENGTHS
-        if axis in varying_axes(matrix.settings)[0]
+        if axis in varying_axes(matrix.settings)
         for curve in curves_of(matrix.settings, axis, metric)
         if len(curve.points) > 1 and curve.values.get("method") != "long_context"
     ]
@@ -82,7 +82,7 @@ _Parts = tuple[str, str, str]  # question, answer and text of a verdict
 def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequence[str]) -> Iterator[_Parts]:
     """The setting to deploy; if scores can tell anything, order, length, the other axes, and own pipelines."""
     yield _deploy_verdict(scored, metric)
-    matrix, data, varied = scored[0].matrix, scored[0].values["data"], varying_axes(scored)[0]
+    matrix, data, varied = scored[0].matrix, scored[0].values["data"], varying_axes(scored)
     scores = np.unique(np.concatenate([one.by_question(metric) for one in scored]))
     if len(scored) > 1 and (known := scores[~np.isnan(scores)].tolist()) in ([0.0], [1.0]):
         for question, axes in ((ORDER, {"order"}), (_LENGTH, {*_LENGTHS})):
@@ -104,7 +104,7 @@ def _deploy_verdict(settings: Sequence[SettingSummary], metric: str) -> _Parts:
     chosen, why = choose_economical(settings, metric)
     unit = "tokens" if chosen.asks_model else "context_tokens"
     tokens = "" if chosen.cost(unit) is None else f", {chosen.cost_text(unit)} {unit.replace('_', ' ')}"
-    answer = named(chosen.values, varying_axes(settings)[0]) or "The only setting"
+    answer = named(chosen.values, varying_axes(settings)) or "The only setting"
     reason = f": {why}" if len(settings) > 1 else ""
     return "Which setting to deploy?", answer, f"{metric} {chosen.scores[metric].describe()}{tokens}{reason}."
 
@@ -187,7 +187,7 @@ def _length_verdict(curves: Sequence[Curve], metric: str) -> tuple[str, str]:
     told = max(curves, key=lambda one: (len(one.points), one.setting in spots, one.values.get("order") == "source"))
     text = told.describe()
     if len(curves) > 1:
-        where = named(told.values, varying_axes(curves)[0])
+        where = named(told.values, varying_axes(curves))
         text = f"{len(spots)} of {len(curves)} curves have a sweet spot. {where}: {text}"
     return answer, f"{text[0].upper()}{text[1:]}."
 
@@ -201,8 +201,8 @@ def _pipeline_verdicts(
     for own in scored:
         if own in others:
             continue
-        difference = own.matrix.family(metric).compare(own.number, other.number)
+        difference = compared(own, other, metric).difference
         answer = {1: "Better", 0: "No significant difference", -1: "Worse"}[_direction(difference)]
         name = str(own.values["method"]).removeprefix(PIPELINE)
-        text = f"{metric} {difference} relative to {named(other.values, varying_axes(scored)[0])}."
+        text = f"{metric} {difference} relative to {named(other.values, varying_axes(scored))}."
         yield f"How does {name} compare?", answer, text

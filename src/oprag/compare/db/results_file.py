@@ -237,13 +237,14 @@ class ResultsReader:
     def runs(self) -> list[RunRecord]:
         """Runs, latest first."""
         query = f"SELECT {_columns_of(RunRecord)} FROM runs WHERE experiment = ? ORDER BY id DESC"
-        return [*self._read(RunRecord, query, [self.name])]
+        return [*_checked(RunRecord, self._connection.execute(query, [self.name]), self._database)]
 
     def _of_answers(self, kind: Any, columns: str) -> Iterator[Any]:
         """Yield columns of the answers, checked as values of a type."""
         chosen = [self._experiment.cells, self._experiment.questions]
         query = f"SELECT {columns} FROM answers WHERE cell IN {_OF_KEYS} AND question IN {_OF_KEYS}"
-        return self._read(kind, f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
+        rows = self._connection.execute(f"{query} ORDER BY cell, question", [json.dumps([*one]) for one in chosen])
+        return _checked(kind, rows, self._database)
 
     def _of_keys(self, kind: Any, keys: Iterable[str]) -> list[Any]:
         """The records with these keys, in their order."""
@@ -252,10 +253,6 @@ class ResultsReader:
         if missing := keys.keys() - found.keys():
             raise self._database.damaged(f"the {kind.__name__} {min(missing)} is missing")
         return [found[key] for key in keys]
-
-    def _read(self, kind: Any, query: str, values: Sequence[Any]) -> Iterator[Any]:
-        """Yield the rows of a query, checked."""
-        return _checked(kind, self._connection.execute(query, values), self._database)
 
 
 def _spending(connection: sqlite3.Connection, experiment: str) -> dict[tuple[str, str], Spent]:
@@ -286,7 +283,7 @@ def _columns_of(kind: Any) -> str:
 
 def _records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], database: Database) -> dict[str, Any]:
     """Stored records by key, without missing ones."""
-    query = f"SELECT {_columns_of(kind)} FROM {_TABLES[kind]} WHERE key IN (SELECT value FROM json_each(?))"
+    query = f"SELECT {_columns_of(kind)} FROM {_TABLES[kind]} WHERE key IN {_OF_KEYS}"
     return {record.key: record for record in _checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
 
 
