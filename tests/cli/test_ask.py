@@ -115,9 +115,6 @@ def test_pieces_are_shown_before_the_model_has_finished(book):
     assert process.returncode == 0
 
 
-# Comparing
-
-
 # Options
 
 

@@ -75,12 +75,6 @@ def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, 
     assert embeddings.questions == []
 
 
-# Thresholds and neighbours
-
-
-# Splitters
-
-
 # Embeddings
 
 

@@ -109,9 +109,3 @@ def test_no_providers_model_is_called_without_a_word(folder, groq):
     # Nothing is left to be asked.
     assert sweep(*swept).exit_code == 0
     assert len(groq) == 40
-
-
-# What failed, and what stopped
-
-
-# What is refused beforehand

@@ -8,8 +8,8 @@ import pytest
 
 from oprag.compare import read_data
 from oprag.compare.data.formats import html_text
-from oprag.compare.export import write_csv as export_csv
 from oprag.compare.metrics.functions import rouge_l
+from oprag.compare.results import write_csv as export_csv
 from oprag.errors import OpragError
 from tests.compare.data.writing import write_csv
 

@@ -24,12 +24,11 @@ from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.data.data_set import files_of
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
-from oprag.compare.export import CSV
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.report import tables
 from oprag.compare.report.page import Part, Table, Text
-from oprag.compare.results import Results
+from oprag.compare.results import CSV, Results
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oprag._internal.files.writing import check_target
+import numpy as np
+
+from oprag._internal.files.writing import FileKind, check_target, replacing
 from oprag._internal.masking import describe
 from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical, curves_of
 from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, compared, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, named, value_text, varying_axes
-from oprag.compare.analysis.summary import PROBLEMS, SettingSummary
+from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
-from oprag.compare.export import CSV, answer_columns, answer_rows, axis_columns, setting_rows, write_csv
-from oprag.compare.grid import check_axis
+from oprag.compare.grid import AVERAGED, axes, check_axis
 from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, check_better, higher_is_better, usual_metric
 from oprag.errors import MissingExtraError, OptionError
 from oprag.options import check_names
@@ -27,14 +33,20 @@ from oprag.options import check_names
 if TYPE_CHECKING:
     import pandas as pd
 
+    from oprag.compare.db.records import AnswerRecord
     from oprag.compare.running.run import ProgressCallback, RunReport
 
-__all__ = ["File", "Results", "compare"]
+__all__ = ["CSV", "File", "Results", "compare", "write_csv"]
 
 File = str | os.PathLike[str]
 
 _COUNTS = {"answered": "answers", **PROBLEMS}
 _MAX_LISTED = 8  # values in a message
+# Columns of the rows of settings, and of those of answers.
+_ALWAYS = ("method", "order", "k", "data", "model", "embedder")
+_QUESTION = ("question_id", "question", "gold_answers", "documents")
+_ANSWER = ("status", "answer", "error", "message", "notes", "route", "calls", "input_tokens", "output_tokens")
+_MORE = ("cached_tokens", "tokens", "estimated", "embedded_tokens", "context_tokens", "context_chunks")
 
 
 def compare(
@@ -129,7 +141,10 @@ class Results:
     @cached_property
     def axis_columns(self) -> tuple[str, ...]:
         """The axes that are columns of the rows."""
-        return tuple(axis_columns(self.settings))
+        most_first = sorted(self.settings, key=lambda one: -len(one.values))
+        values = {name: value for one in most_first for name, value in one.values.items()}
+        listed = [name for name, value in values.items() if name in _ALWAYS or value != axes()[name].default]
+        return tuple(dict.fromkeys([*self.axes, *listed]))
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -199,7 +214,28 @@ class Results:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """A row for each setting, in grid order."""
-        return setting_rows(self.settings, self.axis_columns)
+        metrics = list(dict.fromkeys(name for one in self.settings for name in one.scores))
+        costs = [*COUNTS, "tokens", *(["money"] if any("money" in one.per_answer for one in self.settings) else [])]
+        is_measured = any(one.measured for one in self.settings)
+        rows: list[dict[str, Any]] = []
+        for one in self.settings:
+            row: dict[str, Any] = {name: one.values.get(name) for name in self.axis_columns}
+            for metric in metrics:
+                summary = one.scores.get(metric)
+                row[metric] = summary and summary.mean
+                row |= {f"{metric}_{end}": summary and getattr(summary, end) for end in ("low", "high", "median")}
+                row[f"{metric}_sd"] = summary and summary.standard_deviation
+                row[f"{metric}_n"] = summary.n if summary else 0
+            row |= {name: getattr(one, name) for name in ("cells", "asked", "answered", *PROBLEMS)}
+            row |= {name: one.cost(name) for name in costs}
+            if is_measured:
+                row["measured"] = one.measured
+                for name in MEASURED:
+                    taken = one.measurements.get(name)
+                    row[name] = taken and taken.mean
+                    row |= {f"{name}_median": taken and taken.median, f"{name}_sd": taken and taken.standard_deviation}
+            rows.append(row)
+        return rows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -340,7 +376,39 @@ class Results:
         A row contains the axes of the table (plus the seed and the repeat, if they vary), the question with its gold
         answers and documents, the answer or its error, and its tokens, scores and measurements.
         """
-        return answer_rows(self.matrix, self.axis_columns)
+        matrix = self.matrix
+        effective = {row: setting.values for setting in self.settings for row in setting.rows}
+        for row, cell in enumerate(matrix.cells):
+            for column, question in enumerate(matrix.questions):
+                answer: AnswerRecord | None = matrix.answers[row, column]
+                if answer is None:
+                    continue
+                known = {
+                    **{name: getattr(answer, name, None) for name in (*_ANSWER, *_MORE)},
+                    "question_id": question.name,
+                    "question": question.question,
+                    "gold_answers": question.answers,
+                    "documents": [*question.documents],
+                    "status": "failed" if answer.failed else "answered",
+                    "answer": answer.text,
+                    "notes": [*answer.notes],
+                    "tokens": answer.input_tokens + answer.output_tokens,
+                    **matrix.fields[column],
+                    **{name: effective[row].get(name) for name in self.axis_columns},
+                    **{name: _averaged_value(cell.values, name) for name in AVERAGED},
+                }
+                for name in (*matrix.metrics, *MEASURED):
+                    if name in matrix.values and not np.isnan(value := matrix.values[name][row, column]):
+                        known[name] = float(value)
+                yield {name: known.get(name) for name in self._answer_columns}
+
+    @property
+    def _answer_columns(self) -> list[str]:
+        values = {name: {_averaged_value(cell.values, name) for cell in self.matrix.cells} for name in AVERAGED}
+        averaged = [name for name, some in values.items() if len(some - {None}) > 1]
+        measured = MEASURED if "seconds" in self.matrix.values else ()
+        known = (*self.axis_columns, *averaged, *_QUESTION, *self.matrix.field_names, *_ANSWER, *_MORE)
+        return [*known, *self.matrix.metrics, *measured]
 
     def to_pandas(self, *, answers: bool = False) -> pd.DataFrame:
         """A pandas data frame with a row for each setting.
@@ -377,9 +445,7 @@ class Results:
         write_csv(check_target(path, self.path, kind=CSV), columns, rows)
 
     def _exported(self, *, answers: bool) -> tuple[Sequence[str], Iterable[Mapping[str, Any]]]:
-        if not answers:
-            return self.columns, self.rows
-        return answer_columns(self.matrix, self.axis_columns), self.answers()
+        return (self._answer_columns, self.answers()) if answers else (self.columns, self.rows)
 
     def __repr__(self) -> str:
         counts = {what: sum(getattr(one, name) for one in self.settings) for name, what in _COUNTS.items()}
@@ -394,3 +460,54 @@ class Results:
                 f"there are several data sets ({', '.join(data)}), whose questions differ; {advice}", data
             )
         return self.settings
+
+
+def _averaged_value(values: Mapping[str, Any], name: str) -> Any:
+    return None if name == "seed" and values["order"] != "random" else values[name]
+
+
+# CSV
+
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+# Columns of every table with one row per setting, or one row per answer; others depend on the axes and metrics.
+_REQUIRED_COLUMNS = ({"asked", "answered", "failed", "tokens"}, {"question_id", "gold_answers", "status", "tokens"})
+_HEAD = 1 << 16  # bytes read to find the column names
+
+
+def _is_csv(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD).decode(errors="replace")
+        columns = next(csv.reader(io.StringIO(head)), [])
+    except (OSError, csv.Error):
+        return False
+    return any(names.issubset(columns) for names in _REQUIRED_COLUMNS)
+
+
+CSV = FileKind("a CSV table of oprag", _is_csv)
+"""Files written by `write_csv`."""
+
+
+def write_csv(path: str | os.PathLike[str], columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a comma-separated CSV file in UTF-8, atomically; an existing file is replaced.
+
+    Lists are written as JSON, None as an empty cell. Strings that a spreadsheet would evaluate as a formula (they start
+    with =, +, - or @, also after whitespace, a tab or a line break) are prefixed with an apostrophe.
+    """
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)
+        # With "\r\n" (RFC 4180) the writer quotes texts that contain "\r" or "\n"; with "\n" it would not quote "\r".
+        writer = csv.writer(text, lineterminator="\r\n")
+        # Column names can come from fields of the data, so they are escaped like any other text.
+        for line in chain([columns], ([row.get(name) for name in columns] for row in rows)):
+            writer.writerow(map(_cell, line))
+        text.detach()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        value = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import isnan
 from string import ascii_uppercase
@@ -42,9 +42,10 @@ def section(results: Results, metric: str | None) -> Section | None:
     if not found:
         return None
     with ResultsReader.open(results.path, results.experiment) as reader:
-        sides = _Sides(results, metric, reader)
-        shown_first = [place for _, place in sorted(found)[:_MAX_QUESTIONS]]
-        questions = [sides.question(place, pairs[results.matrix.questions[place].data]) for place in shown_first]
+        questions = [
+            _question(results, metric, reader, place, pairs[results.matrix.questions[place].data])
+            for _, place in sorted(found)[:_MAX_QUESTIONS]
+        ]
     parts = [
         Text(
             f"{len(questions):,} of {counted(len(found), 'question')}: those with the largest difference"
@@ -52,10 +53,7 @@ def section(results: Results, metric: str | None) -> Section | None:
             "chunk map has a line for each chunk of a context, in the order of the context from top to bottom, at its "
             "place in the documents from left to right; the bars are gold evidence."
         ),
-        Text(
-            "`Results.to_csv(FILE, answers=True)` exports all answers.",
-            quiet=True,
-        ),
+        Text("`Results.to_csv(FILE, answers=True)` exports all answers.", quiet=True),
     ]
     return Section("questions", "Where answers differ most", [*parts, Questions(questions)])
 
@@ -81,46 +79,37 @@ def _size(metric: str | None, pair: Sequence[SettingSummary], place: int) -> flo
     return abs(scores[1] - scores[0]) if len(scores) > 1 and not any(map(isnan, scores)) else -1.0
 
 
-class _Sides:
-    """Questions with the answers of two settings; of several seeds, the first."""
+def _question(
+    results: Results, metric: str | None, reader: ResultsReader, place: int, pair: Sequence[SettingSummary]
+) -> dict[str, Any]:
+    """A question with its answers in two settings; of several seeds, the first."""
+    question = results.matrix.questions[place]
+    sides = []
+    for setting in pair:
+        answer: AnswerRecord | None = results.matrix.answers[setting.rows[0], place]
+        if answer is not None:
+            notes = [*answer.notes]
+            if metric is not None:
+                value = float(setting.by_question(metric)[place])
+                mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
+                notes.insert(0, f"{metric} {'–' if isnan(value) else f'{value:z.3f}'}{mean}")
+            sides.append({"name": results.label(setting), **_side(question, answer, notes, reader)})
+    name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
+    return {"name": name, "text": shortened(question.question, _MAX_TEXT), "about": _about(question), "sides": sides}
 
-    def __init__(self, results: Results, metric: str | None, reader: ResultsReader) -> None:
-        self._results = results
-        self._metric = metric
-        self._reader = reader
 
-    def question(self, place: int, pair: Sequence[SettingSummary]) -> dict[str, Any]:
-        """The values of the template of a question."""
-        question = self._results.matrix.questions[place]
-        sides = [
-            self._side(setting, question, answer, place)
-            for setting in pair
-            if (answer := self._results.matrix.answers[setting.rows[0], place]) is not None
-        ]
-        name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
-        text = shortened(question.question, _MAX_TEXT)
-        return {"name": name, "text": text, "about": _about(question), "sides": sides}
-
-    def _side(
-        self, setting: SettingSummary, question: QuestionRecord, answer: AnswerRecord, place: int
-    ) -> Mapping[str, Any]:
-        failure = f"No answer. {answer.error}: {shortened(answer.message or '', _MAX_TEXT)}"
-        notes = [*answer.notes]
-        if self._metric is not None:
-            value = float(setting.by_question(self._metric)[place])
-            mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
-            notes.insert(0, f"{self._metric} {'–' if isnan(value) else f'{value:z.3f}'}{mean}")
-        drawn, chunks = _map(question, answer.context) if answer.context is not None else ("", "")
-        asked = {key: step.removeprefix(JUDGED) for step, key in answer.replies if step.startswith(JUDGED)}
-        return {
-            "name": self._results.label(setting),
-            "answer": failure if answer.failed else shortened(answer.text or "", _MAX_TEXT),
-            "notes": "; ".join([*notes, *([chunks] if chunks else [])]),
-            "judged": [
-                f"{asked[one.key]}: {one_line(one.text[:_MAX_JUDGEMENT])}" for one in self._reader.replies(asked)
-            ],
-            "map": drawn,
-        }
+def _side(
+    question: QuestionRecord, answer: AnswerRecord, notes: Sequence[str], reader: ResultsReader
+) -> dict[str, Any]:
+    failure = f"No answer. {answer.error}: {shortened(answer.message or '', _MAX_TEXT)}"
+    drawn, chunks = _map(question, answer.context) if answer.context is not None else ("", "")
+    asked = {key: step.removeprefix(JUDGED) for step, key in answer.replies if step.startswith(JUDGED)}
+    return {
+        "answer": failure if answer.failed else shortened(answer.text or "", _MAX_TEXT),
+        "notes": "; ".join([*notes, *([chunks] if chunks else [])]),
+        "judged": [f"{asked[one.key]}: {one_line(one.text[:_MAX_JUDGEMENT])}" for one in reader.replies(asked)],
+        "map": drawn,
+    }
 
 
 def chunk_map(chunks: Sequence[Span], gold: Iterable[Span], length: int) -> str:
