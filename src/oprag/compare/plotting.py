@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from oprag._internal.text_table import printable
 from oprag.compare.analysis.best import Curve
@@ -37,28 +39,27 @@ def plot_curves(curves: Sequence[Curve], names: Sequence[str], *, x: str) -> Fig
     figure, axes = _figure()
     in_tokens = x == "context_tokens"
     points = [point for curve in curves for point in curve.points]
+    places: dict[Any, float | None] = {}
     if in_tokens:
-        places: Mapping[Any, float] = {}
-        _scale(axes, [point.cost(x) for point in points])
+        places = {point: point.cost(x) for point in points}
+        _scale(axes, [*places.values()])
     else:
-        places = _places(axes, sorted({point.values[x] for point in points}, key=lambda value: axis_rank(x, value)))
+        values = sorted({point.values[x] for point in points}, key=lambda value: axis_rank(x, value))
+        ticks = _ticks(axes, values)
+        places = {point: ticks[point.values[x]] for point in points}
     for curve, name, marker, style in zip(curves, names, cycle(_MARKERS), cycle(_LINES), strict=False):
-        placed = ((point.cost(x) if in_tokens else places[point.values[x]], point) for point in curve.points)
-        there = sorted(((place, point) for place, point in placed if place is not None), key=lambda one: one[0])
-        at = [place for place, _ in there]
-        summaries = [point.scores[curve.metric] for _, point in there]
-        means = [one.mean or 0.0 for one in summaries]
+        there = sorted((place, number) for number, one in enumerate(curve.points) if (place := places[one]) is not None)
+        at, shown = [place for place, _ in there], [curve.points[number] for _, number in there]
+        scores = [(one.mean, one.low, one.high) for one in (point.scores[curve.metric] for point in shown)]
+        means, *ends = np.array(scores, dtype=float).reshape(-1, 3).T
         label = f"{name} (flat)" if curve.sweet_spot is None and len(curve.points) > 1 else name
         (line,) = axes.plot(at, means, marker=marker, linestyle=style, label=_plain(label))
-        ends = [
-            [0.0 if end is None else abs(end - mean) for end, mean in zip(some, means, strict=True)]
-            for some in ([one.low for one in summaries], [one.high for one in summaries])
-        ]
         if len(curves) <= _MAX_WITH_BARS:
-            axes.errorbar(at, means, yerr=ends, fmt="none", ecolor=line.get_color(), elinewidth=1, capsize=3)
-        for place, mean, (_, point) in zip(at, means, there, strict=True):
-            if point is curve.sweet_spot:
-                axes.plot([place], [mean], "*", color=line.get_color(), markersize=18, zorder=3)
+            bars = np.nan_to_num(np.abs(ends - means))
+            axes.errorbar(at, means, yerr=bars, fmt="none", ecolor=line.get_color(), elinewidth=1, capsize=3)
+        if curve.sweet_spot in shown:
+            spot = shown.index(curve.sweet_spot)
+            axes.plot(at[spot], means[spot], "*", color=line.get_color(), markersize=18, zorder=3)
     axes.set_xlabel("context tokens" if in_tokens else x)
     axes.set_ylabel(curves[0].metric if curves else "")
     bars = " with confidence interval" if len(curves) <= _MAX_WITH_BARS else ""
@@ -72,25 +73,12 @@ def plot_pareto(
 ) -> Figure:
     """Plot a marker for each setting, colored by group, and the Pareto front as a step line."""
     figure, axes = _figure()
+    paid, scored = np.array(costs), np.array(scores)
     for group, marker in zip(dict.fromkeys(groups), cycle(_MARKERS), strict=False):
-        members = [place for place, name in enumerate(groups) if name == group]
-        axes.plot(
-            [costs[place] for place in members],
-            [scores[place] for place in members],
-            marker,
-            label=_plain(group),
-            alpha=0.8,
-        )
+        members = np.array([name == group for name in groups])
+        axes.plot(paid[members], scored[members], marker, label=_plain(group), alpha=0.8)
     front = pareto_front(scores, costs)
-    axes.step(
-        [costs[place] for place in front],
-        [scores[place] for place in front],
-        where="post",
-        color="0.4",
-        linewidth=1,
-        zorder=0,
-        label="Pareto front",
-    )
+    axes.step(paid[front], scored[front], where="post", color="0.4", linewidth=1, zorder=0, label="Pareto front")
     _scale(axes, costs)
     axes.set_xlabel(f"{cost.replace('_', ' ')} per answer")
     axes.set_ylabel(metric)
@@ -158,7 +146,7 @@ def _figure(height: float = _INCHES[1]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _places(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
+def _ticks(axes: Axes, values: Sequence[Any]) -> dict[Any, float]:
     """The x coordinate of each value: the value itself, or evenly spaced if one of them is None."""
     titles = [value_text(value) for value in values]
     if None in values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.settings import ORDERED_AXES, by_data, content, curves_along, varying_axes
+from oprag.compare.analysis.settings import ORDERED_AXES, by_data, curves_along, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats import Difference, FloatArray, by_cluster, max_t_p_values, mean_over, paired_difference
@@ -186,8 +186,7 @@ def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[Set
     settings.
     """
     columns = {question.key: column for column, question in enumerate(old.questions)}
-    values = {content(one.values): one for one in old.settings}
-    same = [(one, values[content(one.values)]) for one in new.settings if content(one.values) in values]
+    same = [(one, other) for one in new.settings for other in old.settings if one.values == other.values]
     if not same:
         raise ExperimentError(
             f"the results of {old.experiment!r} have no setting of {new.experiment!r}", old.experiment

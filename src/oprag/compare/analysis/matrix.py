@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oprag.compare.analysis.differences import ComparisonFamily, family_of
-from oprag.compare.analysis.settings import content, effective_values, grid_values, hashable, place_in_grid
 from oprag.compare.analysis.summary import (
     ANSWERED,
     COSTS,
@@ -28,7 +27,7 @@ from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Price
 from oprag.compare.experiment_methods import kind_of
-from oprag.compare.grid import axes
+from oprag.compare.grid import AVERAGED, axes, has_effect
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray, mean_over
@@ -54,6 +53,7 @@ class ResultMatrix:
     Attributes:
         experiment: Name of the experiment.
         described: Description stored in the file: grid, models, embedders, metrics and prices.
+        grid: Values of each axis in grid order, grid axes first; empty for axes left at their default.
         cells: Cells in the order of the current grid, with their value on every axis, grid axes first.
         questions: Questions in file order.
         fields: Fields of each question, by name.
@@ -69,6 +69,7 @@ class ResultMatrix:
 
     experiment: str
     described: Mapping[str, Any] = field(repr=False)
+    grid: Mapping[str, list[Any]] = field(repr=False)
     cells: Sequence[CellRecord] = field(repr=False)
     questions: Sequence[QuestionRecord] = field(repr=False)
     fields: Sequence[Fields] = field(repr=False)
@@ -82,17 +83,12 @@ class ResultMatrix:
     _families: dict[str, ComparisonFamily] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def grid(self) -> dict[str, list[Any]]:
-        """Values of each axis, grid axes first; empty for axes left at their default."""
-        return grid_values(self.described)
-
-    @cached_property
     def settings(self) -> tuple[SettingSummary, ...]:
         """Settings, in the order of their first cells: cells that differ only in the seed or the repeat are one."""
         found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
         for row, cell in enumerate(self.cells):
-            effective = effective_values(cell.values)
-            found.setdefault(content(effective), (effective, []))[1].append(row)
+            effective = _effective(cell.values)
+            found.setdefault(frozenset(effective.items()), (effective, []))[1].append(row)
         return tuple(
             SettingSummary(self, number, values, tuple(rows)) for number, (values, rows) in enumerate(found.values())
         )
@@ -140,10 +136,10 @@ class ResultMatrix:
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """Read the scores and costs of the reader's experiment."""
-    grid = grid_values(reader.described)
-    on_axes = [{name: hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
+    grid = _grid_of(reader.described)
+    on_axes = [{name: _hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
     placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
-    cells = sorted(placed, key=lambda cell: place_in_grid(cell.values, grid))
+    cells = sorted(placed, key=lambda cell: _place(cell.values, grid))
     row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     shape = len(cells), len(reader.questions)
@@ -162,6 +158,7 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     return ResultMatrix(
         experiment=reader.name,
         described=reader.described,
+        grid=grid,
         cells=cells,
         questions=reader.questions,
         fields=[question_fields(one, {*COSTS, *METRICS, *values}) for one in reader.questions],
@@ -171,6 +168,37 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
         values=values,
         cores=reader.cores(),
     )
+
+
+def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that have an effect, without the seed and the repeat."""
+    return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
+
+
+def _grid_of(described: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Values of each axis in grid order, grid axes first; empty for axes left at their default."""
+    listed: dict[str, list[Any]] = {}
+    for grid in described.get("grid", ()):
+        for name, values in grid.items():
+            listed.setdefault(name, []).extend(map(_hashable, values))
+    for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
+        listed.setdefault(name, list(described.get(part, ())))
+    # The seed and the repeat do not distinguish settings, so they come last.
+    names = sorted(dict.fromkeys([*listed, *axes()]), key=lambda name: name in AVERAGED)
+    return {name: listed.get(name, []) for name in names if name in axes()}
+
+
+def _hashable(value: Any) -> Any:
+    """A hashable form of a value: tuples, such as several metadata keys, come back from JSON as lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _place(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
+    """Sort key of a cell in grid order; the first axis varies slowest.
+
+    A value that the grid does not list, since its axis has no effect in the cell, sorts last.
+    """
+    return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
 
 
 def _costs(
@@ -183,7 +211,7 @@ def _costs(
     written = described.get("prices")
     items = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
-    models = [effective_values(cell.values).get("model") for cell in cells]
+    models = [_effective(cell.values).get("model") for cell in cells]
     stored = (*COUNTS, *Measurement._fields, "estimated")
     found = {name: np.full(shape, np.nan) for name in (*stored, "money")}
     for place, one in answers.items():

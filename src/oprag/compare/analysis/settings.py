@@ -1,4 +1,4 @@
-"""Settings by their values on axes: which values have an effect, which axes vary, their order, and their text."""
+"""Settings by their values on axes: which axes vary, curves along them, and text of values and amounts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from oprag._internal.masking import describe, shown
 from oprag.chunk import counted
-from oprag.compare.grid import AVERAGED, axes, has_effect
 from oprag.compare.stats import Difference
 
 if TYPE_CHECKING:
@@ -20,17 +19,12 @@ __all__ = [
     "amount",
     "axis_rank",
     "by_data",
-    "content",
     "counted",
     "curves_along",
     "difference_text",
-    "effective_values",
-    "grid_values",
-    "hashable",
     "listed",
     "money_text",
     "named",
-    "place_in_grid",
     "value_text",
     "varying_axes",
 ]
@@ -45,11 +39,6 @@ _NONE_FIRST = (
 )
 ORDERED_AXES = (*_NONE_LAST, *_NONE_FIRST)
 """Numeric axes; None is the smallest value of the second group, such as no minimum threshold, else the largest."""
-
-
-def effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that have an effect, without the seed and the repeat."""
-    return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
 def varying_axes(settings: Iterable[SettingSummary | Curve]) -> list[str]:
@@ -69,32 +58,6 @@ def axis_rank(axis: str, value: Any) -> tuple[int, float]:
     return (0, value) if value is not None else (-1 if axis in _NONE_FIRST else 1, 0)
 
 
-def grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Values of each axis in grid order, grid axes first; empty for axes left at their default."""
-    listed: dict[str, list[Any]] = {}
-    for grid in described.get("grid", ()):
-        for name, values in grid.items():
-            listed.setdefault(name, []).extend(map(hashable, values))
-    for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
-        listed.setdefault(name, list(described.get(part, ())))
-    # The seed and the repeat do not distinguish settings, so they come last.
-    names = sorted(dict.fromkeys([*listed, *axes()]), key=lambda name: name in AVERAGED)
-    return {name: listed.get(name, []) for name in names if name in axes()}
-
-
-def hashable(value: Any) -> Any:
-    """A hashable form of a value: tuples, such as several metadata keys, come back from JSON as lists."""
-    return tuple(map(hashable, value)) if isinstance(value, list) else value
-
-
-def place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
-    """Sort key of a cell in grid order; the first axis varies slowest.
-
-    A value that the grid does not list, since its axis has no effect in the cell, sorts last.
-    """
-    return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
-
-
 def by_data(settings: Iterable[SettingSummary]) -> dict[str, list[SettingSummary]]:
     """Settings by data set, since scores of different questions are not comparable."""
     found: dict[str, list[SettingSummary]] = {}
@@ -109,7 +72,7 @@ def curves_along(settings: Sequence[SettingSummary], axis: str) -> list[tuple[di
     for setting in settings:
         if axis in setting.values:
             values = {name: value for name, value in setting.values.items() if name != axis}
-            groups.setdefault(content(values), (values, []))[1].append(setting)
+            groups.setdefault(frozenset(values.items()), (values, []))[1].append(setting)
     curves: list[tuple[dict[str, Any], list[SettingSummary]]] = []
     for shared, (values, members) in groups.items():
         if not any(shared < other for other in groups):
@@ -118,11 +81,6 @@ def curves_along(settings: Sequence[SettingSummary], axis: str) -> list[tuple[di
             without = [one for other, (_, others) in groups.items() if other < shared for one in others]
             curves.append((values, sorted(members + without, key=lambda one: axis_rank(axis, one.values[axis]))))
     return curves
-
-
-def content(values: Mapping[str, Any], names: Iterable[str] | None = None) -> frozenset[tuple[str, Any]]:
-    """Values on axes, or on some of them, as a set for comparison."""
-    return frozenset((name, values[name]) for name in (values if names is None else names))
 
 
 # Axes whose values are clear without the name of the axis.

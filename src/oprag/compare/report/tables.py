@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from oprag.compare.analysis.differences import SettingDifference, axis_pairs, slices_of
+from oprag.compare.analysis.differences import SettingDifference, slices_of
 from oprag.compare.analysis.settings import by_data, counted, difference_text, listed, named, value_text
 from oprag.compare.analysis.summary import MANY, PROBLEMS, SettingSummary, ranked
 from oprag.compare.report.charts import usual_cost
@@ -128,7 +128,6 @@ def measured(results: Results) -> Section | None:
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])
 
 
-_MAX_PAIRS = 400
 _MIN_QUESTIONS = 10
 
 
@@ -164,9 +163,7 @@ def slices(results: Results, metric: str) -> Section | None:
 
 def differences(results: Results, metric: str) -> Section | None:
     """All pairs of settings that differ in only one axis, the lowest p first."""
-    counts = {axis: len([*axis_pairs(results.matrix, axis)]) for axis in results.axes if axis != "data"}
-    too_many = [axis for axis, count in counts.items() if count > _MAX_PAIRS]
-    pairs = [pair for axis in counts if axis not in too_many for pair in results.differences(axis, [metric])]
+    pairs = [pair for axis in results.axes if axis != "data" for pair in results.differences(axis, [metric])]
     differing = sorted((pair for pair in pairs if not pair.difference.tied), key=_lowest_p)
     parts: list[Part] = []
     if differing:
@@ -175,9 +172,6 @@ def differences(results: Results, metric: str) -> Section | None:
         parts.append(Table(caption, head, [_row(results, pair) for pair in differing], names=2))
     if tied := len(pairs) - len(differing):
         parts.append(Text(f"Not listed: {counted(tied, 'pair')} with equal scores on every question.", quiet=True))
-    if too_many:
-        axes = " or ".join(too_many)
-        parts.append(Text(f"Not listed: more than {_MAX_PAIRS:,} pairs differ only in {axes}.", quiet=True))
     comparisons = counted(results.matrix.family(metric).comparisons, "comparison")
     intro = Text(
         "Each setting minus the one that differs from it only in one axis, over the questions with scores in both. "
