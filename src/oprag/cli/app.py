@@ -10,12 +10,11 @@ from typer.core import TyperGroup
 from oprag._version import __version__
 from oprag.cli.ask import ask
 from oprag.cli.check import check
-from oprag.cli.compare import compare, report
+from oprag.cli.compare import compare, report, sweep
 from oprag.cli.console import errors_on_one_line
 from oprag.cli.demo import demo
 from oprag.cli.mcp import mcp
 from oprag.cli.options import declare
-from oprag.cli.sweep import sweep
 
 __all__ = ["app"]
 
