@@ -4,9 +4,8 @@ import gzip
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
+from tests.cli import commands
 from tests.helpers import prose
 
 FINE, INVALID_INPUT, PROBLEMS_FOUND = 0, 2, 3
@@ -15,7 +14,7 @@ PIECES = [TEXT[start : start + 200] for start in range(0, len(TEXT) - 40, 160)]
 
 
 def run(*arguments):
-    result = CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "200"})
+    result = commands.run("check", *arguments, env={"COLUMNS": "200"})
     assert isinstance(result.exception, SystemExit | None), result.exception
     assert "Traceback" not in result.output
     return result

@@ -77,6 +77,9 @@ def check_refusal(result, *words, code=2):
         assert word in result.stderr
 
 
+# Plans
+
+
 # Replies that are no answers
 
 

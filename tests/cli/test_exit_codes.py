@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from oprag import errors
-from oprag.cli.app import app
 from oprag.cli.console import exit_code
 from tests.cli import provider
+from tests.cli.commands import run
 from tests.compare.folders import model, write_experiment
 from tests.compare.spending import write_ledgers
 
@@ -87,7 +86,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def code_of(command, *arguments):
-    result = CliRunner().invoke(app, [command, *arguments])
+    result = run(command, *arguments)
     assert "Traceback" not in result.stderr
     assert isinstance(result.exception, SystemExit | None), result.exception
     return result.exit_code

@@ -6,10 +6,9 @@ import sys
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from typer.testing import CliRunner
 
 from oprag.cli import mcp as command
-from oprag.cli.app import app
+from tests.cli.commands import run
 from tests.helpers import prose
 from tests.mcp.clients import Client, connected
 
@@ -42,7 +41,7 @@ def served(monkeypatch):
 
 
 async def test_files_of_a_folder_are_served_by_their_names_in_it(folder, served):
-    result = CliRunner().invoke(app, ["mcp", str(folder), "--k", "3"])
+    result = run("mcp", folder, "--k", 3)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
     assert "Serving 4 files" in result.stderr
@@ -66,14 +65,14 @@ def test_what_cannot_be_served_is_said_on_one_line(arguments, message, tmp_path,
     (tmp_path / "empty").mkdir()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a.md").write_text("A text.", encoding="utf-8")
-    result = CliRunner().invoke(app, ["mcp", *arguments])
+    result = run("mcp", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 async def test_a_folder_without_a_readable_file_is_said_to_the_client(tmp_path, served):
     (tmp_path / "latin.txt").write_bytes("Größe".encode("latin1"))
-    assert CliRunner().invoke(app, ["mcp", str(tmp_path)]).exit_code == 0
+    assert run("mcp", tmp_path).exit_code == 0
     async with connected(served[0]) as client:
         result = await client.call("search", query="size")
     assert result.failed
@@ -85,13 +84,13 @@ def test_over_http_a_token_is_printed_or_taken_from_the_environment(folder, serv
 
     calls = []
     monkeypatch.setattr(http, "serve", lambda server, port, token: calls.append((port, token)))
-    printed = CliRunner().invoke(app, ["mcp", str(folder), "--http"])
+    printed = run("mcp", folder, "--http")
     assert printed.exit_code == 0
     port, token = calls[0]
     assert f"http://127.0.0.1:{port}/mcp\nAuthorization: Bearer {token}" in printed.stderr
     assert len(token) >= 32
     monkeypatch.setenv(command.TOKEN, "mine")
-    CliRunner().invoke(app, ["mcp", str(folder), "--http", "--port", "9000"])
+    run("mcp", folder, "--http", "--port", 9_000)
     assert calls[1] == (9_000, "mine")
 
 

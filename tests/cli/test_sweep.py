@@ -4,11 +4,10 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from oprag.cli.app import app
 from oprag.methods.profile import read_profile
 from tests.cli import provider
+from tests.cli.commands import run
 from tests.cli.test_compare import check_refusal
 from tests.compare.spending import write_ledgers
 
@@ -25,8 +24,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def sweep(*arguments):
-    words = ["--splitter", "words", "--chunk-size", "14"]
-    return CliRunner().invoke(app, ["sweep", *map(str, arguments), *words])
+    return run("sweep", *arguments, "--splitter", "words", "--chunk-size", 14)
 
 
 def test_a_document_its_questions_and_a_model(folder):

@@ -27,9 +27,7 @@ class FileKind(NamedTuple):
     is_one: Callable[[Path], bool]
 
 
-def check_target(
-    path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind, advice: str = "name another file"
-) -> Path:
+def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind) -> Path:
     """Reject a file that cannot or must not be written, before computing its contents; return its path."""
     target = Path(path)
     if target.is_dir():
@@ -49,9 +47,8 @@ def check_target(
         if not os.access(target.parent, os.W_OK):
             raise OptionError(f"cannot write {target}: the folder {target.parent} is not writable", path)
         if target.exists() and target.stat().st_size and not kind.is_one(target):
-            raise OptionError(
-                f"{target} already exists and is not {kind.noun}; refusing to overwrite it: {advice}", path
-            )
+            problem = f"{target} already exists and is not {kind.noun}; refusing to overwrite it: name another file"
+            raise OptionError(problem, path)
     return target
 
 
