@@ -8,7 +8,9 @@ import pytest
 pytest.importorskip("jinja2")
 
 from oprag.compare.analysis.settings import amount, difference_text, listed, money_text, named, value_text
+from oprag.compare.report.page import Section, Table
 from oprag.compare.report.questions import chunk_map
+from oprag.compare.report.write import page
 from oprag.compare.stats import paired_difference
 
 
@@ -51,3 +53,11 @@ def test_differences_money_and_lists_are_short():
     assert [money_text(value) for value in values] == shown
     assert [listed(["a", "b", "c"][:count]) for count in (0, 1, 2, 3)] == ["", "a", "a and b", "a, b and c"]
     assert listed([*"abcdefg"]) == "a, b, c, d, e and 2 more"
+
+
+def test_rows_that_are_not_shown_are_counted():
+    rows = [(f"row {number}", str(number)) for number in range(1_203)]
+    for shown in (1, 1_203):
+        html = page("Results", [Section("one", "One", [Table("All", ("name", "score"), rows, max_rows=shown)])])
+        assert html.count("row ") == shown
+        assert ("1,202 more rows" in html) == (shown == 1)

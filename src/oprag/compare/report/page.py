@@ -37,7 +37,7 @@ class Table:
         rows: The cells; each row has one for each column.
         names: Number of columns at the left that are row headers.
         words: Whether the other cells contain text instead of numbers; a reader cannot sort such a table.
-        max_rows: Maximum number of rows to show; the number of the others is shown.
+        max_rows: Maximum number of rows to show; below them is the number of the others.
     """
 
     kind: ClassVar[str] = "table"
@@ -47,11 +47,6 @@ class Table:
     names: int = 1
     words: bool = False
     max_rows: int = 1_000
-
-    @property
-    def more(self) -> int:
-        """Number of rows that are not shown."""
-        return max(0, len(self.rows) - self.max_rows)
 
 
 @dataclass(frozen=True)
