@@ -40,6 +40,7 @@ class ChatGroq(BaseChatModel):
         "hostile": "red \x1b[31m and \x1b]0;owned\x07 [bold]bold[/bold] :smile:",
         "laid-out": "One.\n\n- two\n-  three\n\n    four = [4]\n" + "long " * 60 + "line\n\nEnd.",
         "pausing": "First second third.",
+        "unsure": "Unanswerable.",
     }
     made: ClassVar[list[ChatGroq]] = []
     prompts: ClassVar[list[str]] = []

@@ -26,12 +26,6 @@ def test_json_holds_what_the_file_holds(book):
         assert passage["text"] == text[span["start"] : span["end"]]
 
 
-def test_escape_sequences_of_a_document_do_not_reach_the_terminal(tmp_path):
-    path = tmp_path / "hostile.txt"
-    path.write_text("before \x1b]0;owned\x07 after \x1b[2J")
-    assert "\x1b" not in done("ask", path, "before").stdout
-
-
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -194,6 +194,15 @@ def test_no_threshold_is_on_the_curve_of_each_number_of_chunks_that_are_kept_wha
     ] == [(1, [None, 0.5, 0.6]), (2, [None, 0.5, 0.6])]
 
 
+def test_a_setting_whose_questions_each_failed_under_a_seed_is_neither_best_nor_deployed():
+    half = [made({"a": 0.5, "b": None}, order="random", seed=1), made({"a": None, "b": 0.5}, order="random", seed=2)]
+    results = frame(*half)
+    for ask in (results.best, results.deployed):
+        with pytest.raises(OptionError, match="no setting has scores for 'token_f1' in all of its runs"):
+            ask()
+    assert (results.verdicts(), results.curves()) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("axis", "metric", "message"),
     [

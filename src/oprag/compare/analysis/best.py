@@ -10,7 +10,6 @@ from typing import Any
 from oprag.compare.analysis.differences import SettingDifference, compared, highest
 from oprag.compare.analysis.settings import curves_along, difference_text, listed, named, varying_axes
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.errors import OptionError
 
 __all__ = ["Best", "Curve", "best_of", "choose_economical", "curves_of"]
 
@@ -116,8 +115,6 @@ class Curve(Best):
 def best_of(settings: Sequence[SettingSummary], metric: str) -> Best:
     """The setting with the highest score, compared with every other one, question by question."""
     scored = [setting for setting in settings if metric in setting.scores]
-    if not scored:
-        raise OptionError(f"no setting has scores for {metric!r}", metric)
     return Best(**_best(scored, metric), axes=tuple(varying_axes(settings)))
 
 

@@ -14,7 +14,7 @@ from oprag.compare.analysis.settings import ORDERED_AXES, by_data, curves_along,
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.metrics.registry import higher_is_better
 from oprag.compare.stats import Difference, FloatArray, by_cluster, max_t_p_values, mean_over, paired_difference
-from oprag.errors import ExperimentError
+from oprag.errors import ExperimentError, OptionError
 from oprag.options import check_names
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ def highest(settings: Sequence[SettingSummary], metric: str) -> SettingSummary:
     If all settings have scores of the same questions, it is the one with the highest mean. Each setting must have a
     score.
     """
+    if not settings:
+        raise OptionError(f"no setting has scores for {metric!r} in all of its runs", metric)
     scores = np.array([one.by_question(metric) for one in settings])
     # Rounded, so that equal scores in another order are a tie.
     wins = [int(np.sum(np.nansum(one - scores, axis=1).round(9) > 0)) for one in scores]
