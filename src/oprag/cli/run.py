@@ -22,6 +22,7 @@ from oprag.compare.analysis.differences import SettingDifference
 from oprag.compare.analysis.settings import money_text
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.data.data_set import files_of
+from oprag.compare.db.records import Failure
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.registry import check_better
@@ -75,18 +76,20 @@ def run_and_print(
         print_status(note)
     plan, report = _run(experiment, path, how, measure=measure, ray=ray)
     results = Results.open(path, experiment.name)
+    with ResultsReader.open(path, experiment.name) as reader:
+        failures = reader.failures()
     if csv is not None:
         results.to_csv(csv)
         print_status(f"CSV: {csv}")
     metric = metric or (results.metric if results.ranking_metrics else None)
     if how.as_json:
-        print_json(plan, report, results, axis)
+        _print_json(plan, report, results, failures, axis)
     else:
-        print_tables(results, metric, axis, everything=how.everything, measured=measure)
+        _print_tables(results, metric, axis, everything=how.everything, measured=measure)
     if measure and (missing := sum(one.answered - one.measured for one in results.settings)):
         advice = "measure all of them in a new file with --results"
         print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
-    _print_next_steps(report, results)
+    _print_next_steps(report, results, failures)
     if profile is not None and report.complete:
         metric = results.ranking_metric(metric)
         setting = results.deployed(metric)
@@ -192,10 +195,8 @@ def progress_text(now: RunReport, *, priced: bool) -> str:
     return ", ".join(parts)
 
 
-def _print_next_steps(report: RunReport, results: Results) -> None:
+def _print_next_steps(report: RunReport, results: Results, failures: Sequence[Failure]) -> None:
     """Print what failed, what is left to do, and how to continue."""
-    with ResultsReader.open(results.path, results.experiment) as reader:
-        failures = reader.failures()
     if failures:
         print_status(f"{sum(one.count for one in failures):,} questions in cells failed:", "yellow")
         for one in failures:
@@ -221,10 +222,8 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
-def print_json(plan: Plan, report: RunReport, results: Results, axis: str) -> None:
+def _print_json(plan: Plan, report: RunReport, results: Results, failures: Sequence[Failure], axis: str) -> None:
     """Print everything about a run and its results as JSON, with the differences along an axis."""
-    with ResultsReader.open(results.path, results.experiment) as reader:
-        failures = reader.failures()
     echo_json(
         {
             "experiment": results.experiment,
@@ -261,7 +260,7 @@ def _difference_as_json(pair: SettingDifference) -> dict[str, Any]:
     }
 
 
-def print_tables(results: Results, metric: str | None, axis: str, *, everything: bool, measured: bool) -> None:
+def _print_tables(results: Results, metric: str | None, axis: str, *, everything: bool, measured: bool) -> None:
     """Print the first tables of the report and the verdicts; without a metric, no setting is ranked."""
     out = console()
     if metric is None:
