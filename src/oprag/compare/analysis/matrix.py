@@ -87,7 +87,7 @@ class ResultMatrix:
         """Settings, in the order of their first cells: cells that differ only in the seed or the repeat are one."""
         found: dict[frozenset[Any], tuple[Mapping[str, Any], list[int]]] = {}
         for row, cell in enumerate(self.cells):
-            effective = _effective(cell.values)
+            effective = _effective_values(cell.values)
             found.setdefault(frozenset(effective.items()), (effective, []))[1].append(row)
         return tuple(
             SettingSummary(self, number, values, tuple(rows)) for number, (values, rows) in enumerate(found.values())
@@ -136,10 +136,10 @@ class ResultMatrix:
 
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """Read the scores and costs of the reader's experiment."""
-    grid = _grid_of(reader.described)
+    grid = _grid_values(reader.described)
     on_axes = [{name: _hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
     placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
-    cells = sorted(placed, key=lambda cell: _place(cell.values, grid))
+    cells = sorted(placed, key=lambda cell: _place_in_grid(cell.values, grid))
     row_of = {cell.key: row for row, cell in enumerate(cells)}
     column_of = {question.key: column for column, question in enumerate(reader.questions)}
     shape = len(cells), len(reader.questions)
@@ -170,12 +170,12 @@ def matrix_of(reader: ResultsReader) -> ResultMatrix:
     )
 
 
-def _effective(values: Mapping[str, Any]) -> dict[str, Any]:
+def _effective_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that have an effect, without the seed and the repeat."""
     return {name: value for name, value in values.items() if name not in AVERAGED and has_effect(name, values)}
 
 
-def _grid_of(described: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Values of each axis in grid order, grid axes first; empty for axes left at their default."""
     listed: dict[str, list[Any]] = {}
     for grid in described.get("grid", ()):
@@ -193,7 +193,7 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-def _place(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
+def _place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
     """Sort key of a cell in grid order; the first axis varies slowest.
 
     A value that the grid does not list, since its axis has no effect in the cell, sorts last.
@@ -211,7 +211,7 @@ def _costs(
     written = described.get("prices")
     items = written.items() if isinstance(written, Mapping) else ()
     prices = {name: validated(Price, price, place=f"prices.{name}") for name, price in items}
-    models = [_effective(cell.values).get("model") for cell in cells]
+    models = [_effective_values(cell.values).get("model") for cell in cells]
     stored = (*COUNTS, *Measurement._fields, "estimated")
     found = {name: np.full(shape, np.nan) for name in (*stored, "money")}
     for place, one in answers.items():

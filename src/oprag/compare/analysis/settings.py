@@ -1,4 +1,4 @@
-"""Settings by their values on axes: which axes vary, curves along them, and text of values and amounts."""
+"""Settings by their values on axes: which axes vary, curves along an axis, and the text of values."""
 
 from __future__ import annotations
 
