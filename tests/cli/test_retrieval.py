@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from oprag import DocumentIndex, LocalEmbedder, build_context
-from oprag.compare.providers.embedder import embedder_of
+from oprag.cli import ask
 from tests.cli import commands, embeddings_provider, provider
 from tests.cli.commands import check_refusal
 from tests.helpers import prose
@@ -22,7 +22,7 @@ def embeddings(monkeypatch):
     provider.install(monkeypatch)
     for name in ("documents", "questions"):
         monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
-    embedder_of.cache_clear()
+    ask._embedder.cache_clear()
     return embeddings_provider.CohereEmbeddings
 
 

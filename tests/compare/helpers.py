@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.experiment import Experiment
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.methods.answer import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting

@@ -12,7 +12,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 
 __all__ = ["Served", "asks", "judging_models", "serving"]
 

@@ -8,7 +8,7 @@ from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
 from oprag.compare.experiment import Experiment, Limits, Price
 from oprag.compare.metrics.judge import Judge
-from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import DataError, ExperimentError, InputFileError
@@ -183,7 +183,7 @@ def test_a_file_with_every_key_is_the_same_experiment_as_in_python(tmp_path, mon
     )
     from_file = Experiment.from_file(path)
     first, second = PreparedExperiment(from_file), PreparedExperiment(in_python)
-    assert [cell.values() for cell in first.cells.cells] == [cell.values() for cell in second.cells.cells]
+    assert [cell.values for cell in first.cells.cells] == [cell.values for cell in second.cells.cells]
     assert [row.key for row in first.cell_records] == [row.key for row in second.cell_records]
     assert [row.key for row in first.question_records] == [row.key for row in second.question_records]
     assert len(first.cell_records) == 2 * 2 * 2 * 4 + 1 + 2
@@ -239,8 +239,11 @@ TABLES = {
     "[prices.small]\ninput = 1": "prices.small.output is missing",
     "[limits]\ncall = 3": "limits: unknown key 'call'; did you mean 'calls'?",
     "[limits]\ncalls = -3": "limits.calls must be an integer >= 0, got -3",
-    '[data.b]\nformat = "oprag"': "data.b.path is missing",
+    '[data.b]\nformat = "oprag"': "data.b: it must be a table with the key path",
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
+    "[data.b]\npath = 3": "data.b: path must be a string, got 3",
+    '[data.b]\npath = "data"\ndocuments = 3': "data.b: documents must be a string, got 3",
+    '[data.b]\npath = "data"\nsample = 0': "data.b: count must be an integer >= 1",
     '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }

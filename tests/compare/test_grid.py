@@ -66,6 +66,21 @@ SENSIBLE = {
     "empty_answer": "Nothing.",
 }
 
+# What an axis needs to have an effect; a value without one is not checked.
+RELATED: dict[str, dict[str, Any]] = {
+    "max_candidates": {"k": 5},
+    "seed": {"order": "random"},
+    "min_chunks": {"similarity_threshold": 0.5},
+    "inner_method": {"method": "step_down"},
+    "passage_tokens": {"method": "map_reduce"},
+    "collapse_tokens": {"method": "map_reduce"},
+    "rank_by": {"method": "map_rerank"},
+    "variants": {"method": "step_down"},
+    "answer_threshold": {"method": "reciprocal"},
+    "source_token_budget": {"method": "long_context"},
+    "overflow": {"method": "long_context"},
+}
+
 
 def cells(grid, **changes):
     return Experiment(**{**COMMON, **changes}, grid=grid).grid_cells
@@ -109,24 +124,11 @@ def test_defaults_are_those_of_the_options():
 
 @pytest.mark.parametrize("name", SENSIBLE)
 def test_the_value_of_an_axis_comes_to_its_cells(name):
-    related: dict[str, dict[str, Any]] = {
-        "max_candidates": {"k": 5},
-        "seed": {"order": "random"},
-        "min_chunks": {"similarity_threshold": 0.5},
-        "inner_method": {"method": "step_down"},
-        "passage_tokens": {"method": "map_reduce"},
-        "collapse_tokens": {"method": "map_reduce"},
-        "rank_by": {"method": "map_rerank"},
-        "variants": {"method": "step_down"},
-        "answer_threshold": {"method": "reciprocal"},
-        "source_token_budget": {"method": "long_context"},
-        "overflow": {"method": "long_context"},
-    }
-    grid = {"k": 5, "data": "one", **related.get(name, {}), name: SENSIBLE[name]}
+    grid = {"k": 5, "data": "one", **RELATED.get(name, {}), name: SENSIBLE[name]}
     (cell,) = cells(grid).cells
-    assert cell.values()[name] == SENSIBLE[name]
+    assert cell.values[name] == SENSIBLE[name]
     (default,) = cells({key: value for key, value in grid.items() if key != name} | {"k": 5, "data": "one"}).cells
-    assert (default.values() != cell.values()) == (default.values()[name] != SENSIBLE[name])
+    assert (default.values != cell.values) == (default.values[name] != SENSIBLE[name])
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_the_value_of_an_axis_comes_to_its_cells(name):
 )
 def test_what_cannot_be_is_refused(name, wrong):
     with pytest.raises(ExperimentError, match=name):
-        cells({"k": 5, name: wrong})
+        cells({"k": 5, **RELATED.get(name, {}), name: wrong})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
     with pytest.raises(OptionError) as expected:
         ContextOptions(**{name: value})
     with pytest.raises(ExperimentError) as caught:
-        cells({"k": 5, name: value})
+        cells({"k": 5, **RELATED.get(name, {}), name: value})
     if name != "continuity":  # alone it has nothing to choose from
         assert str(caught.value).removesuffix(".0") == str(expected.value).removesuffix(".0")
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from oprag.compare import EmbedderSpec, Limits, Price, compare, make_plan
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError
 from tests.cli import provider

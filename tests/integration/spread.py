@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.running.run import run
 from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, Words, experiment, keepers, reply_to, rows

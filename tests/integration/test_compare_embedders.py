@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from oprag import split_tokens
-from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.identity import counter_of
+from oprag.compare.providers.specs import EmbedderSpec
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.errors import OptionError
 from oprag.methods.answer import Usage
 from oprag.methods.prompts import Message, Prompt
@@ -166,7 +166,7 @@ class TestLocal:
         first = ModelSpec("local").open().identity
         assert first == ModelSpec("local", temperature=0, timeout=3).open().identity
         assert first != ModelSpec("local", temperature=0.5).open().identity
-        code = "from oprag.compare.providers.model import ModelSpec; print(ModelSpec('local').open().identity)"
+        code = "from oprag.compare.providers.specs import ModelSpec; print(ModelSpec('local').open().identity)"
         assert run_python(code).strip() == first
 
     @pytest.mark.parametrize("wrong", [{"base_url": "http://host"}, {"model": "m"}, {"temprature": 1}])

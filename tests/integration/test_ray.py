@@ -10,7 +10,7 @@ from functools import partial
 import psutil
 import pytest
 
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError
 from tests.compare.helpers import RecordingModel, rows, text_of

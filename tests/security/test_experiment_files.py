@@ -92,7 +92,6 @@ REFUSED = {
     table(
         "embedders", 'use = "subprocess:getoutput"\ncmd = "touch ran"'
     ): "embedders.x must be local or PROVIDER:MODEL",
-    table("embedders", 'use = "groq:embed"'): "embedders.x must be local or PROVIDER:MODEL",
     table("stores", 'use = "os:system"'): "stores.x must be callable",
     '[stores]\nx = "evil:make"': "stores.x must be callable",
     # Weights and code of models, from files or the hub.

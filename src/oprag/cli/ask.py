@@ -156,11 +156,12 @@ def index_sources(
         )
 
 
+@cache
 def _embedder(name: str) -> Embedder:
     # Loads pydantic, which the help of the commands does not need.
-    from oprag.compare.providers.embedder import embedder_of
+    from oprag.compare.providers.specs import load_embedder
 
-    return embedder_of(name)
+    return load_embedder(name, {})
 
 
 @cache

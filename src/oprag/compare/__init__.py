@@ -35,12 +35,12 @@ __all__ = [
 _PLACES = {
     "Curve": "oprag.compare.analysis.best",
     "DataSet": "oprag.compare.data.data_set",
-    "EmbedderSpec": "oprag.compare.providers.embedder",
+    "EmbedderSpec": "oprag.compare.providers.specs",
     "Evidence": "oprag.compare.data.data_set",
     "Experiment": "oprag.compare.experiment",
     "Judge": "oprag.compare.metrics.judge",
     "Limits": "oprag.compare.experiment",
-    "ModelSpec": "oprag.compare.providers.model",
+    "ModelSpec": "oprag.compare.providers.specs",
     "Pipeline": "oprag.compare.experiment_methods",
     "Plan": "oprag.compare.plan",
     "Price": "oprag.compare.experiment",
@@ -70,8 +70,7 @@ if TYPE_CHECKING:
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
     from oprag.compare.plan import Plan, make_plan
-    from oprag.compare.providers.embedder import EmbedderSpec
-    from oprag.compare.providers.model import ModelSpec
+    from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.run import RunReport, run

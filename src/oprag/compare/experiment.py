@@ -19,16 +19,15 @@ from oprag.compare.experiment_methods import Pipeline
 from oprag.compare.grid import Cells, Grid, as_grids, axes, cells_of
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
-from oprag.compare.providers.embedder import EmbedderSpec
 from oprag.compare.providers.identity import LOCAL, counter_of, is_loopback, qualified_name
-from oprag.compare.providers.model import ModelSpec, with_name
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.validation import Amount, Count, Natural, StrictModel, String, Text, pydantic, validated
+from oprag.compare.validation import Amount, Count, Natural, StrictModel, Text, pydantic
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, NamedTokenizer, counter_named
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, NamedTokenizer
 from oprag.methods.answer import Usage
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
-from oprag.options import check_names
+from oprag.options import check_names, check_text
 
 __all__ = ["Experiment", "Limits", "Price"]
 
@@ -78,11 +77,6 @@ class Limits(StrictModel):
     money: Amount | None = None
 
 
-def _named(given: Any) -> Any:
-    """Set the name of each model or embedder to its name in the experiment, unless it has one."""
-    return {name: with_name(one, name) for name, one in given.items()} if isinstance(given, Mapping) else given
-
-
 class Experiment(StrictModel):
     """An experiment: questions, and all combinations of options to answer them with.
 
@@ -120,9 +114,9 @@ class Experiment(StrictModel):
     data: Annotated[dict[Text, pydantic.InstanceOf[DataSet]], pydantic.Field(min_length=1)]
     grid: Annotated[tuple[Grid, ...], pydantic.PlainValidator(as_grids)] = ()
     methods: dict[Text, pydantic.InstanceOf[Pipeline]] = pydantic.Field({})
-    models: Annotated[dict[str, ModelSpec], pydantic.BeforeValidator(_named)] = pydantic.Field({})
-    embedders: Annotated[dict[str, EmbedderSpec], pydantic.BeforeValidator(_named), pydantic.Field(min_length=1)] = (
-        pydantic.Field({LOCAL: EmbedderSpec(name=LOCAL)})
+    models: dict[str, ModelSpec] = pydantic.Field({})
+    embedders: Annotated[dict[str, EmbedderSpec], pydantic.Field(min_length=1)] = pydantic.Field(
+        {LOCAL: EmbedderSpec()}
     )
     stores: dict[str, Callable[..., Any]] = pydantic.Field({})
     metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1)] = DEFAULT_METRICS
@@ -170,9 +164,10 @@ class Experiment(StrictModel):
         super().model_post_init(context)
         if not self.grid and not self.methods:
             raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
-        if built_in := next((name for name in self.stores if name in STORE_NAMES), None):
-            raise ExperimentError(f"{built_in!r} is the name of a built-in store; use a different name", built_in)
-        _ = self.store_identities
+        for name, store in self.stores.items():
+            if name in STORE_NAMES:
+                raise ExperimentError(f"{name!r} is the name of a built-in store; use a different name", name)
+            qualified_name(store, f"the store {name!r}")
         check_metric_names(self.metrics, self.judges, taken=axes())
         for name, judge in self.judges.items():
             if judge.model not in self.models:
@@ -190,17 +185,11 @@ class Experiment(StrictModel):
         """The names of the metrics, the same as in results."""
         return tuple(metric_name(one) for one in self.metrics)
 
-    @property
-    def store_identities(self) -> Mapping[str, str]:
-        """Module and function of each custom store, by name; the same in every process."""
-        return {name: qualified_name(store, f"the store {name!r}") for name, store in self.stores.items()}
-
     @cached_property
     def counter(self) -> NamedTokenizer:
         """The token counter with its identity; raises an ExperimentError if `count_tokens` is invalid."""
-        given = self.count_tokens
         with _at("count_tokens"):
-            return counter_named(given) if isinstance(given, str) else counter_of(given)
+            return counter_of(self.count_tokens)
 
     @cached_property
     def token_counter(self) -> TokenCounter:
@@ -224,29 +213,19 @@ class Experiment(StrictModel):
         return Experiment(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
 
-class _DataTable(StrictModel, extra="allow"):
-    """A data set in an experiment file; all other keys are options of its format."""
-
-    path: String
-    format: String = "oprag"
-    documents: String | None = None
-    sample: Count | None = None
-    seed: pydantic.StrictInt = 0
-    size: Count | None = None
-    source: String | None = None
-
-
 def _read(name: str, given: Any, folder: Path) -> DataSet:
     """Read a data set of an experiment file; only files in its folder are read."""
-    table = validated(_DataTable, given, place=(place := f"data.{listed([name])}"))
-    with _at(place):
-        options = dict(table.model_extra or {})
-        check_names(options, (*_DataTable.model_fields, *format_options(table.format)), what="key")
-        options |= {"size": table.size, "source": table.source, "name": name, "within": folder}
-        if table.documents is not None:
-            options["documents"] = folder / table.documents
-        data_set = read_data(folder / table.path, table.format, **options)
-        return data_set.sample(table.sample, table.seed)
+    with _at(f"data.{listed([name])}"):
+        if not isinstance(given, Mapping) or "path" not in given:
+            raise ExperimentError(f"it must be a table with the key path, got {describe(given)}", given)
+        options = {"format": "oprag", "sample": None, "seed": 0, **given}
+        names = format_options(options["format"])
+        check_names(options, ("path", "format", "documents", "sample", "seed", "size", "source", *names), what="key")
+        count, seed = options.pop("sample"), options.pop("seed")
+        for option in {"path", "documents"} & options.keys():
+            check_text(option, options[option])
+            options[option] = folder / options[option]
+        return read_data(**options, name=name, within=folder).sample(count, seed)
 
 
 @contextmanager
@@ -264,16 +243,12 @@ def _at(place: str) -> Iterator[None]:
 # What a file may contain
 
 # LangChain's providers without LiteLLM, whose names can be addresses, and Hugging Face, whose models are downloaded.
-_EMBEDDING = {
-    *("azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "mistralai", "ollama"),
-    "openai",
+_PROVIDERS = {
+    *("anthropic", "anthropic_bedrock", "azure_ai", "azure_openai", "baseten", "bedrock", "bedrock_converse"),
+    *("bedrock_mantle_anthropic", "bedrock_mantle_openai", "cohere", "deepseek", "fireworks", "google_genai"),
+    *("google_anthropic_vertex", "google_vertexai", "groq", "ibm", "langsmith", "meta", "mistralai", "nvidia"),
+    *("ollama", "openai", "openrouter", "perplexity", "together", "upstage", "xai"),
 }
-_CHAT = _EMBEDDING | {
-    *("anthropic", "anthropic_bedrock", "baseten", "bedrock_converse", "bedrock_mantle_anthropic"),
-    *("bedrock_mantle_openai", "deepseek", "fireworks", "google_anthropic_vertex", "groq", "ibm", "langsmith"),
-    *("meta", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"),
-}
-_PROVIDERS = {"models": _CHAT, "embedders": _EMBEDDING}
 # Clients whose `base_url` is where texts are sent, and nothing else, with the variable for other addresses.
 _ADDRESSES = {"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}
 _SETTINGS = {
@@ -291,27 +266,27 @@ def _check_data_only(content: Mapping[str, Any]) -> None:
     Only names are checked, before anything is validated, imported, opened or called, so that no message can show a
     secret.
     """
-    _check_use("embedders", "score_embedder", content.get("score_embedder", LOCAL))
-    for part in _PROVIDERS:
+    _check_use("score_embedder", content.get("score_embedder", LOCAL))
+    for part in ("models", "embedders"):
         named = content.get(part)
         for name, one in named.items() if isinstance(named, Mapping) else ():
-            _check_use(part, f"{part}.{listed([name])}", one)
-    _check_counter("count_tokens", content.get("count_tokens", LOCAL), (*BUILT_IN, LOCAL))
+            _check_use(f"{part}.{listed([name])}", one)
+    _check_counter("count_tokens", content.get("count_tokens", LOCAL))
 
 
-def _check_use(part: str, place: str, given: Any) -> None:
+def _check_use(place: str, given: Any) -> None:
     """Check a model or embedder, given as a name or as a table with `use` and settings."""
     table = given if isinstance(given, Mapping) else {"use": given}
-    use = table.get("use")
+    use, embeds = table.get("use"), not place.startswith("models.")
     if not isinstance(use, str):
         problem = f'{place} must contain the key use with a name, such as use = "local", got {describe(use)}'
         raise ExperimentError(problem, use)
     provider, _, model = use.partition(":")
-    if use != LOCAL and not (provider in _PROVIDERS[part] and model.strip() and "://" not in use):
+    if use != LOCAL and not (provider in _PROVIDERS and model.strip() and "://" not in use):
         raise ExperimentError(f"{place} must be {LOCAL} or PROVIDER:MODEL, got {describe(use)}; {_IN_PYTHON}", use)
     for name, value in table.items():
-        if part == "embedders" and name == "tokenizer":
-            _check_counter(f"{place}.{name}", value, (LOCAL,))
+        if embeds and name == "tokenizer":
+            _check_counter(f"{place}.{name}", value)
         elif name == "base_url":
             # The address is not shown: it may contain a login.
             if provider not in _ADDRESSES or not is_loopback(value):
@@ -319,15 +294,15 @@ def _check_use(part: str, place: str, given: Any) -> None:
                 problem = "is only valid with openai or ollama, and for an address of this machine"
                 raise ExperimentError(f"{place}.{name} {problem}; {other}", provider)
         # With paid = false, a plan would call the embedder.
-        elif (part, name, value) != ("embedders", "paid", True) and not (name in _SETTINGS and _is_plain(value)):
+        elif (embeds, name, value) != (True, "paid", True) and not (name in _SETTINGS and _is_plain(value)):
             problem = f"{place}.{listed([name])} is not one of the settings that are known to be harmless; {_IN_PYTHON}"
             raise ExperimentError(f"{problem}, and an environment variable such as OPENAI_API_KEY for a key", name)
 
 
-def _check_counter(place: str, given: Any, known: tuple[str, ...]) -> None:
-    if given not in known and not (isinstance(given, str) and given.startswith(f"{TIKTOKEN}:")):
-        problem = f"{place} must be one of {', '.join(known)}, {TIKTOKEN}:ENCODING, got {describe(given)}"
-        raise ExperimentError(f"{problem}; {_IN_PYTHON}", given)
+def _check_counter(place: str, given: Any) -> None:
+    if not isinstance(given, str) or not (given in (*BUILT_IN, LOCAL) or given.startswith(f"{TIKTOKEN}:")):
+        known = f"one of {', '.join(BUILT_IN)}, {LOCAL}, {TIKTOKEN}:ENCODING"
+        raise ExperimentError(f"{place} must be {known}, got {describe(given)}; {_IN_PYTHON}", given)
 
 
 def _is_plain(value: Any) -> bool:

@@ -25,18 +25,7 @@ from oprag.options import ContextOptions, check_count, check_names, plain_number
 if TYPE_CHECKING:
     from oprag.compare.experiment import Experiment
 
-__all__ = [
-    "AVERAGED",
-    "Axis",
-    "Cell",
-    "Cells",
-    "Grid",
-    "as_grids",
-    "axes",
-    "cells_of",
-    "check_axis",
-    "has_effect",
-]
+__all__ = ["AVERAGED", "Axis", "Cell", "Cells", "Grid", "as_grids", "axes", "cells_of", "check_axis", "has_effect"]
 
 AVERAGED = ("seed", "repeat")
 """Axes that do not distinguish settings: the scores of each question are first averaged over them."""
@@ -47,10 +36,10 @@ _FIXED = {"count_tokens", "on_uncertain", "whole_source_tokens", "prompts", "con
 
 
 class Axis(NamedTuple):
-    """An axis of a grid: an option of `ContextOptions` or `MethodOptions`, or a part of the experiment."""
+    """An axis of a grid."""
 
     name: str
-    part: str  # "parts", "context" or "method"
+    part: str  # "parts" of the experiment, or an option of the "context" or the "method"
     default: Any  # None for data (all data sets) and for embedder and model (the first one)
     help: str
 
@@ -110,23 +99,30 @@ def has_effect(name: str, values: Mapping[str, Any]) -> bool:
         return True
     if name in ("model", "repeat"):
         return kind.writes and not kind.own
-    if kind.reads is None:
-        return False
-    if axes()[name].part == "method":
-        used = {method, values["inner_method"]} if method in _METHODS_READING["inner_method"] else {method}
-        # A custom method may read any option.
-        custom = not used.issubset((*OUR_METHODS, *CONTROLS))
-        return kind.writes and (custom or not used.isdisjoint(_METHODS_READING.get(name, used)))
-    return name not in _HAS_EFFECT or _HAS_EFFECT[name](values)
+    if kind.reads is None or axes()[name].part != "method":
+        return kind.reads is not None and (name not in _HAS_EFFECT or _HAS_EFFECT[name](values))
+    used = {method, values["inner_method"]} if method in _METHODS_READING["inner_method"] else {method}
+    # A custom method may read any option.
+    custom = not used.issubset((*OUR_METHODS, *CONTROLS))
+    return kind.writes and (custom or not used.isdisjoint(_METHODS_READING.get(name, used)))
 
 
-_FRACTIONS = ("similarity_threshold", "redundancy_threshold", "answer_threshold", "continuity")
+_SPLIT = ("splitter", "chunk_size", "chunk_overlap")
+
+
+def _normal(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values on all axes, with defaults where they have no effect, so that those of equivalent cells are equal."""
+    # Stored keys contain the empty name of an embedder that is not used, so it must not change.
+    defaults = {name: axis.default for name, axis in axes().items()} | {"embedder": ""}
+    found = {name: values[name] if has_effect(name, values) else defaults[name] for name in axes()}
+    return found | dict(zip(_SPLIT, Split(*(found[name] for name in _SPLIT)).complete(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """The options for answering a data set; data, embedder, store and model are names in the experiment."""
 
+    values: Mapping[str, Any]  # on all axes
     data: str
     split: Split
     embedder: str
@@ -147,49 +143,34 @@ class Cell:
         """The name of the model or the own pipeline that answers; None if neither does."""
         return self.method if kind_of(self.method).own else self.model
 
-    def values(self) -> dict[str, Any]:
-        """The value on every axis."""
-        split = self.split
-        found = {**vars(self), "splitter": split.splitter, "chunk_size": split.size, "chunk_overlap": split.overlap}
-        found |= vars(self.context_options) | vars(self.options)
-        return {name: found[name] for name in axes()}
-
     @classmethod
     def of(cls, values: Mapping[str, Any], count_tokens: TokenCounter, prompts: Prompts) -> Cell:
-        """The cell with these values on all axes; raises an OptionError if options contradict each other."""
+        """The cell with these values; raises an OptionError if it cannot be run."""
         given: dict[str, dict[str, Any]] = {"parts": {}, "context": {}, "method": {}}
         for name, axis in axes().items():
             given[axis.part][name] = values[name]
-        parts = given["parts"]
-        split = Split(*(parts.pop(name) for name in ("splitter", "chunk_size", "chunk_overlap"))).complete()
+        split = Split(*(given["parts"].pop(name) for name in _SPLIT))
+        context = ContextOptions(count_tokens=count_tokens, **given["context"])
+        options = MethodOptions(prompts=prompts, **given["method"])
+        cell = cls(values=values, split=split, context_options=context, options=options, **given["parts"])
+        cell._check()
+        return cell
+
+    def _check(self) -> None:
+        kind, split, context = kind_of(self.method), self.split, self.context_options
+        check_count("repeat", self.repeat, optional=False)
         check_count("chunk_size", split.size, optional=False)
         check_count("chunk_overlap", split.overlap, optional=False, minimum=0)
-        check_count("repeat", parts["repeat"], optional=False)
-        context_options = ContextOptions(count_tokens=count_tokens, **given["context"])
-        options = MethodOptions(prompts=prompts, **given["method"])
-        return cls(split=split, context_options=context_options, options=options, **parts)
-
-    def normal(self) -> Cell:
-        """The cell with defaults on all axes without effect, so that equivalent cells are equal."""
-        values = self.values()
-        # Stored keys contain the empty name of an embedder that is not used, so it must not change.
-        defaults = {name: axis.default for name, axis in axes().items()} | {"embedder": ""}
-        changes = {name: value for name, value in defaults.items() if not has_effect(name, values)}
-        return Cell.of(values | changes, self.context_options.count_tokens, self.options.prompts)
-
-    def check(self) -> None:
-        """Raise an OptionError if the cell cannot be run."""
-        kind, split, context = kind_of(self.method), self.split, self.context_options
-        if self.model is None and kind.writes:
-            raise OptionError(f"method={self.method} requires a model", self)
         if (split.overlap or 0) >= (split.size or 0):
             raise OptionError(f"chunk_overlap={split.overlap} must be less than chunk_size={split.size}", split)
+        if self.caller is None and kind.writes:
+            raise OptionError(f"method={self.method} requires a model", self)
         if self.search != "dense" and self.store != "index":
             problem = f"vector stores only support dense search, so search={self.search} requires store=index"
             raise OptionError(problem, self)
         if kind.reads is not None and context.k is None and context.token_budget is None:
             raise OptionError("neither k nor token_budget is set, so the context would be the whole documents", self)
-        if self.method not in CONTROLS:
+        if self.method not in CONTROLS and not kind.own:
             check_needs(self.options, embeddings=True, read_source=True)
             self.options.numbered(context)
 
@@ -216,43 +197,38 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
 
 
 def _values(axis: Axis, given: Any) -> list[Any]:
-    found: list[Any] = []
-    for one in given if isinstance(given, list | tuple | range) else [given]:
-        value = plain_number(one)
+    found = [plain_number(one) for one in (given if isinstance(given, list | tuple | range) else [given])]
+    if not found:
+        raise ExperimentError(f"the axis {axis.name!r} has no values", given)
+    for value in found:
         if not isinstance(value, str | int | float | None):
             problem = f"a value of an axis must be a string, a number, true or false, got {describe(value)}"
             raise ExperimentError(problem, value)
-        if value == "none" and axis.default is None and axis.name not in ("data", "embedder"):
-            value = None  # TOML has no null
-        found.append(float(value) if axis.name in _FRACTIONS and type(value) is int else value)
-    if not found:
-        raise ExperimentError(f"the axis {axis.name!r} has no values", given)
-    return [*dict.fromkeys(found)]
+    # TOML has no null.
+    optional = axis.default is None and axis.name not in ("data", "embedder")
+    return [*dict.fromkeys(None if optional and value == "none" else value for value in found)]
 
 
 def cells_of(experiment: Experiment) -> Cells:
     """All cells of an experiment; raises an ExperimentError if a value is invalid, or values contradict each other."""
-    completed = [_completed(grid, experiment) for grid in experiment.grid]
-    number = sum(prod(map(len, full.values())) for full in completed)
+    grids = [_completed(grid, experiment) for grid in experiment.grid]
+    number = sum(prod(map(len, grid.values())) for grid in grids)
     # More are probably a mistake, and would take minutes to check.
     if number > (maximum := limit("grid_combinations")):
         problem = f"the grid has {number:,} combinations, and the maximum is {maximum:,}; use fewer values, or increase"
         raise ExperimentError(f"{problem} {variable('grid_combinations')}", number)
-    common = (experiment.token_counter, experiment.prompts)
-    # Keyed by values: hashing the cells themselves, with their prompts, would be slow.
-    cells: dict[tuple[Any, ...], Cell] = {}
-    for values in chain.from_iterable(product(*full.values()) for full in completed):
-        try:
-            cell = Cell.of(dict(zip(axes(), values, strict=True)), *common).normal()
-            cell.check()
-        except OptionError as error:
-            raise ExperimentError(str(error), error.value) from error
-        cells.setdefault(tuple(cell.values().values()), cell)
-    for data, name in product(experiment.data, experiment.methods):
-        own = {"data": data, "method": f"{PIPELINE}{name}", "embedder": ""}
-        cells[data, name] = Cell.of({one: axis.default for one, axis in axes().items()} | own, *common)
-        number += 1
-    return Cells(tuple(cells.values()), number)
+    defaults = {name: axis.default for name, axis in axes().items()}
+    pairs = product(experiment.data, experiment.methods)
+    own = [{**defaults, "data": data, "method": f"{PIPELINE}{name}"} for data, name in pairs]
+    given = (dict(zip(axes(), values, strict=True)) for grid in grids for values in product(*grid.values()))
+    try:
+        distinct = {
+            tuple(one.values()): one for one in map(_normal, chain(given, ({**defaults, **one} for one in own)))
+        }
+        cells = [Cell.of(one, experiment.token_counter, experiment.prompts) for one in distinct.values()]
+    except OptionError as error:
+        raise ExperimentError(str(error), error.value) from error
+    return Cells(tuple(cells), number + len(own))
 
 
 def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:

@@ -20,9 +20,9 @@ from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment import Experiment, Limits
 from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
 from oprag.compare.grid import Cell
-from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.chat_models import Model
 from oprag.compare.providers.identity import LOCAL
-from oprag.compare.providers.model import Model
+from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment, Scorable

@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.machinery import ModuleSpec
 from itertools import cycle
 from typing import Any
 
 from oprag._internal.masking import describe
 from oprag.compare.db.records import error_message, error_name
-from oprag.compare.providers.identity import main_module, set_main_module
-from oprag.compare.providers.model import Model
+from oprag.compare.providers.chat_models import Model
+from oprag.compare.providers.identity import main_module
 from oprag.compare.running.calls import ask
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
@@ -84,7 +86,8 @@ class _Worker:
     """A Ray actor that calls models, in several threads."""
 
     def __init__(self, sources: Mapping[str, Any], main: str) -> None:
-        set_main_module(main)
+        # As in the script that the classes of `__main__` come from.
+        sys.modules["__main__"].__spec__ = ModuleSpec(main, None)
         self._sources = sources
         self._models: dict[str, Model] = {}
         self._lock = threading.Lock()

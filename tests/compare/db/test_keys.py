@@ -4,8 +4,7 @@ import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.db.records import key_of, prompt_key
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.methods.prompts import Message, Prompt

@@ -21,7 +21,7 @@ from oprag.compare.db.records import (
 )
 from oprag.compare.db.results_file import ResultsFile, ResultsReader
 from oprag.compare.plan import make_plan
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError

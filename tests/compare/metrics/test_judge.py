@@ -7,7 +7,7 @@ import pytest
 
 from oprag.compare import Judge, make_plan, run
 from oprag.compare.metrics.judge import judge_metric
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
 from tests.compare.helpers import RecordingModel, experiment, rows
 from tests.compare.judging import judging_models, serving

@@ -10,7 +10,7 @@ from llama_index.core.embeddings import MockEmbedding
 from pydantic import BaseModel
 
 from oprag import DualEncoder, Embedder, LocalEmbedder, split_tokens
-from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
+from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder
 from oprag.errors import ExperimentError, OptionError
 from tests.cli import embeddings_provider
 from tests.helpers import WordEmbedder

@@ -6,7 +6,7 @@ import pytest
 from llama_index.core import PromptTemplate
 from pydantic import BaseModel, SecretStr
 
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from tests.cli import provider
 from tests.compare.helpers import rows
 from tests.compare.providers.hosted import SECRET, Completing, Hosted
@@ -50,7 +50,6 @@ def test_another_setting_is_another_model(change):
         {"api_key": SecretStr("another")},
         {"api_key": None},
         {"base_url": "https://you:changed@host:8080/v1?api_key=other&version=2"},
-        {"base_url": "https://host:8080/v1?version=2"},
         {"default_headers": {}},
         {"model_kwargs": {"api_key": "x"}},
         {"max_retries": 7},
@@ -80,11 +79,12 @@ class LongReply(BaseModel):
 def test_what_is_bound_to_a_model_counts():
     bound = [
         identity(),
-        *(ModelSpec(Hosted().bind(stop=[mark])).open().identity for mark in (".", "!")),
-        *(ModelSpec(Hosted().bind(response_format=kind)).open().identity for kind in (Reply, LongReply)),
+        *(ModelSpec(Hosted().bind(stop=[mark]), "m").open().identity for mark in (".", "!")),
+        *(ModelSpec(Hosted().bind(response_format=kind), "m").open().identity for kind in (Reply, LongReply)),
+        ModelSpec(Hosted(model="chat-4").bind(stop=["."]), "m").open().identity,
     ]
     assert len(set(bound)) == len(bound)
-    assert ModelSpec(Hosted().bind(stop=["."])).open().identity == bound[1]
+    assert ModelSpec(Hosted().bind(stop=["."]), "m").open().identity == bound[1]
 
 
 def test_models_of_llama_index():
@@ -122,7 +122,7 @@ def test_models_by_name_are_known_by_their_settings_and_the_servers_of_their_pro
     assert named(temperature=0) == first
     monkeypatch.setenv("GROQ_BASE_URL", f"http://me:{SECRET}@elsewhere/")
     elsewhere = named(temperature=0)
-    monkeypatch.setenv("GROQ_BASE_URL", "http://elsewhere/")
+    monkeypatch.setenv("GROQ_BASE_URL", "http://me:another-one@elsewhere/")
     assert named(temperature=0) == elsewhere != first
 
 
@@ -197,7 +197,7 @@ def test_a_script_and_the_same_module_share_replies(tmp_path, first, then):
             [sys.executable, *arguments],
             cwd=tmp_path,
             # The script imports helpers of the tests.
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
             capture_output=True,
             text=True,
             check=False,

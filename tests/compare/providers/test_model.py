@@ -9,8 +9,8 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 
 from oprag._internal.masking import describe, masked_error
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec, with_name
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
+from oprag.compare.running.calls import ask
 from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.answer import Completion, Usage
@@ -31,8 +31,7 @@ def groq(monkeypatch):
 
 class TestKinds:
     def test_a_function_of_the_prompt(self):
-        model = ModelSpec(repeat, "echo").open()
-        completion = model.complete(PROMPT)
+        completion = ask(ModelSpec(repeat, "echo").open(), PROMPT)
         assert completion == Completion("Be short.\n\nhello")
         assert completion.seconds > 0
 
@@ -42,7 +41,7 @@ class TestKinds:
 
     @pytest.mark.parametrize("reply", [None, 3, b"bytes", ["text"]])
     def test_a_function_that_gives_something_else(self, reply):
-        completion = ModelSpec(lambda _: reply, "odd").open().complete(PROMPT)
+        completion = ask(ModelSpec(lambda _: reply, "odd").open(), PROMPT)
         assert describe(reply) in str(completion.error)
 
     def test_an_interrupt_goes_through(self):
@@ -58,7 +57,7 @@ class TestKinds:
         assert completion.seconds > 0
 
     def test_settings_that_are_bound_to_one(self):
-        assert ModelSpec(Hosted().bind(stop=["."])).open().complete(PROMPT).text == "2 messages, ['.']: hello"
+        assert ModelSpec(Hosted().bind(stop=["."]), "m").open().complete(PROMPT).text == "2 messages, ['.']: hello"
 
     def test_an_llm_of_llama_index(self):
         completion = ModelSpec(Completing()).open().complete(PROMPT)
@@ -129,7 +128,7 @@ class TestRetries:
         assert len(groq.prompts) == 1
         client = Hosted(fails=True)
         again = client.with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
-        assert ModelSpec(again).open().complete(PROMPT).error is not None
+        assert ModelSpec(again, "m").open().complete(PROMPT).error is not None
         assert client.called == 2
 
 
@@ -173,11 +172,11 @@ SETTINGS = {"temperature": 0, "base_url": "http://me:secret@host/v1", "model_kwa
 @pytest.mark.parametrize("kind", [ModelSpec, EmbedderSpec])
 def test_a_table_and_arguments_say_the_same(kind):
     table = {"use": "openai:a", **SETTINGS}
-    spec = validated(kind, with_name(table, "mine"), place="models.mine")
-    assert spec == kind("openai:a", "mine", **SETTINGS) == kind.model_validate({"name": "mine", **table})
+    spec = validated(kind, table, place="models.mine")
+    assert spec == kind("openai:a", **SETTINGS) == kind.model_validate(table)
     assert spec.settings == SETTINGS
-    assert validated(kind, with_name(spec, "other"), place="models.other") is spec
-    assert validated(kind, with_name("openai:a", "mine"), place="models.mine") == kind("openai:a", "mine")
+    assert validated(kind, spec, place="models.mine") is spec
+    assert validated(kind, "openai:a", place="models.mine") == kind("openai:a")
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 

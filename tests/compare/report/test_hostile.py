@@ -6,7 +6,7 @@ pytest.importorskip("jinja2")
 
 from oprag._internal.text_table import safe
 from oprag.compare import DataSet, Evidence, Question, write_report
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.running.run import run
 from tests.compare.helpers import experiment
 from tests.compare.report.parsed import page_of

@@ -17,7 +17,7 @@ from oprag.compare import write_report
 from oprag.compare.analysis.differences import effects_of
 from oprag.compare.analysis.settings import difference_text
 from oprag.compare.analysis.summary import ranked
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
 from oprag.compare.running.run import run

@@ -4,7 +4,7 @@ import pytest
 
 from oprag.compare.db.records import Spent
 from oprag.compare.experiment import Price
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.running.calls import PendingCall, ask
 from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ModelError

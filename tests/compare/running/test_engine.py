@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.run import run
 from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of

@@ -9,8 +9,7 @@ import pytest
 
 from oprag.compare import compare, run
 from oprag.compare.meter import usable_cores
-from oprag.compare.providers.embedder import EmbedderSpec
-from oprag.compare.providers.model import ModelSpec
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.helpers import WORDS
 

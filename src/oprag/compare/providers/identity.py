@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from oprag._internal.masking import describe
+from oprag._internal.masking import describe, without_keys
 from oprag._internal.tokens import approximate_tokens
 from oprag.errors import ExperimentError
 from oprag.index.tokenizers import COUNTERS, LOCAL, NamedTokenizer, counter_named
@@ -24,38 +25,21 @@ __all__ = [
     "client_settings",
     "counter_of",
     "digest_of",
-    "identity_as_named",
     "identity_of_name",
     "identity_of_object",
     "is_instance",
     "is_loopback",
     "main_module",
-    "module_of",
-    "path_of",
     "qualified_name",
-    "set_main_module",
 ]
-
-_main: str | None = None
-
-
-def set_main_module(name: str) -> None:
-    """Set the name of `__main__` in a worker, whose own `__main__` is not the script that the classes come from."""
-    global _main  # noqa: PLW0603 - once per process
-    _main = name
 
 
 def main_module() -> str:
     """The name under which `__main__` can be imported; "__main__" if it cannot, as in a notebook."""
     main = sys.modules["__main__"]
-    if _main is not None or getattr(main, "__file__", None) is None:
-        return _main or "__main__"
+    if getattr(main, "__file__", None) is None:
+        return "__main__"
     return str(main.__spec__.name) if main.__spec__ is not None else Path(str(main.__file__)).stem  # python -m NAME
-
-
-def module_of(value: Any) -> str:
-    """The module of a class or function, the same if it is run as a script and if it is imported."""
-    return main_module() if value.__module__ == "__main__" else str(value.__module__)
 
 
 def qualified_name(function: Any, what: str) -> str:
@@ -63,23 +47,26 @@ def qualified_name(function: Any, what: str) -> str:
     named = function if hasattr(function, "__qualname__") else type(function)
     if "<lambda>" in named.__qualname__:
         raise ExperimentError(f"{what} is a lambda; use a named function: results are stored by name", function)
-    return f"{module_of(named)}:{named.__qualname__}"
+    return _path_of(named, ":")
+
+
+def _path_of(value: Any, separator: str = ".") -> str:
+    """Module and name of a class or function, the same if it is run as a script and if it is imported."""
+    module = main_module() if value.__module__ == "__main__" else value.__module__
+    return f"{module}{separator}{value.__qualname__}"
 
 
 def counter_of(given: Any) -> NamedTokenizer:
     """A token counter, from a name in `oprag.index.tokenizers` or from a function."""
-    if isinstance(given, NamedTokenizer):
-        return given
     if given is approximate_tokens:
         given = "approximate"
     if isinstance(given, str):
         return counter_named(given)
-    if not callable(given) or isinstance(given, type):
+    # Methods and partial functions share a name, but may count differently.
+    if not inspect.isfunction(given):
         known = ", ".join(COUNTERS)
-        raise ExperimentError(f"a token counter must be a function or one of {known}, got {describe(given)}", given)
-    if hasattr(given, "__self__"):
-        # Methods of two objects share a name, but may count differently.
-        raise ExperimentError(f"count_tokens must be a function of a module, got the method {describe(given)}", given)
+        problem = f"a token counter must be a function of a module or one of {known}, got {describe(given)}"
+        raise ExperimentError(problem, given)
     name = qualified_name(given, "count_tokens")
     return NamedTokenizer(name, f"named {name}", given)
 
@@ -113,31 +100,25 @@ def client_settings(name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]
 # Attributes that contain the name of the model, and values that stand for "not set".
 _MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
 _NO_NAMES = ("", "unknown")
-# Names of settings that are secrets or do not affect results; all others are part of the identity. Ambiguous words are
-# not excluded: `pooling_token` and `text_key` are settings. A setting excluded by mistake would mix up the results of
-# two models; one included by mistake only costs an extra call.
+# Names of settings that are secrets or do not affect results; all others are part of the identity. A setting excluded
+# by mistake would mix up the results of two models; one included by mistake only costs an extra call.
 _IRRELEVANT = re.compile(
-    r"(.*_)?(api_?key|api_token|(secret_)?access_key(_id)?|(access|auth|bearer|session|refresh|ad|security)_token"
-    r"|token_provider|subscription_key|private_key|(client_)?secret|password|credentials?|authorization|cookies?)"
-    r"|key|secret_key|token|hf_token|pat"
-    r"|(.*_)?(timeout|max_retries|batch_size|a?client|proxy|proxies|callback_manager)|retry_(min|max)_seconds"
-    r"|(num_|max_)?workers|(max_)?concurrency|max_concurrent_requests|show_progress(_bar)?|verbose|callbacks?|multi_process"
-    r"|devices?|target_devices|cache|embeddings_cache|cache_(folder|dir)|rate_limiter|keep_alive|reuse_client|class_name"
-    r"|metadata|tags|logger|(.*_)?(calls|usage|stats|statistics|history)"
+    r"(.*_)?(api_?key|(secret_)?access_key(_id)?|(api|access|auth|bearer|session|refresh|ad|security)_token"
+    r"|token_provider|subscription_key|private_key|(client_)?secret|password|credentials?|authorization|cookies?"
+    r"|timeout|max_retries|batch_size|a?client|proxy|proxies|callback_manager|calls|usage)"
+    r"|key|secret_key|token|hf_token|pat|cache|callbacks?|metadata|rate_limiter|tags|verbose"
 )
-# Query parameters removed from URLs, since these are part of messages.
-_SECRET_IN_QUERY = re.compile(r"(.*_)?(key|secret|password|token|pat|credentials?|sig|signature)")
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-_DIGITS = 16  # of a hash
-# Fields that do not affect replies, or come from tables that change with each release of a package.
+# Fields of models that do not affect replies, or come from tables that change with each release of a package.
 _IGNORED = {"name", "profile", "custom_get_token_ids", "streaming", "stream_usage", "disable_streaming"}
-# Attributes in which composed models store their parts.
-_PARTS = ("bound", "first", "middle", "last", "llm")
+# Attributes with clients, whose address may come from the environment instead of a setting.
+_CLIENTS = ("root_client", "client", "_client")
 # Packages whose functions are identified by their path: a user's function could change under the same path.
 _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
 # Ends of the variables in which clients look for the address of a server, such as OPENAI_BASE_URL and OLLAMA_HOST.
 _ADDRESSES = ("_BASE_URL", "_API_BASE", "_API_URL", "_ENDPOINT", "_HOST", "_URL")
 _PREFIX = 6  # letters: the variables of `mistralai` start with MISTRAL
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
+_DIGITS = 16  # of a hash
 
 
 def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
@@ -155,7 +136,7 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
         digest = digest_of([{setting: part for setting, part in settings.items() if part is not None}, servers])
     except TypeError as error:
         raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
-    return f"{_without_secrets(name)} {digest}"
+    return f"{_masked(name)} {digest}"
 
 
 def identity_of_object(model: Any, name: str | None) -> str:
@@ -164,98 +145,57 @@ def identity_of_object(model: Any, name: str | None) -> str:
     Settings that are None are ignored, so that a new release of a package, which adds settings, does not change it. If
     the model does not expose its name, or a setting cannot be described, the given name takes their place.
     """
-    for part in _parts_of(model):
-        for own in (getattr(part, attribute, None) for attribute in _MODEL_NAMES):
-            if isinstance(own, str) and own not in _NO_NAMES:
-                try:
-                    digest = digest_of([_described(model), sorted(_addresses(model))])
-                except TypeError:
-                    return identity_as_named(model, name)
-                return f"{path_of(type(part))}({_without_secrets(own)}) {digest}"
-    return identity_as_named(model, name)
-
-
-def identity_as_named(given: Any, name: str | None) -> str:
-    """The class of an object, and the name that it was given, which it must have."""
-    if name is None:
-        kind = type(given).__name__
-        raise ExperimentError(
-            f"a {kind} does not expose its model name; set a unique `name`, under which its results are stored", given
+    names = (getattr(model, attribute, None) for attribute in _MODEL_NAMES)
+    own = next((one for one in names if isinstance(one, str) and one not in _NO_NAMES), name)
+    try:
+        digest = digest_of(model)
+    except TypeError:
+        own, digest = name, ""
+    if not own:
+        problem = (
+            f"a {type(model).__name__} does not expose its model name; set a unique `name`, under which its results"
         )
-    return f"{path_of(type(given))}({name})"
-
-
-def path_of(value: Any) -> str:
-    """MODULE.CLASS of a class; the same in every process."""
-    return f"{module_of(value)}.{value.__qualname__}"
-
-
-def _parts_of(model: Any) -> Iterator[Any]:
-    """The parts of a model, such as the target of a binding or the steps of a sequence; then the model."""
-    for name in _PARTS:
-        part = getattr(model, name, None)
-        for one in part if isinstance(part, list) else [part]:
-            if hasattr(type(one), "model_fields"):
-                yield from _parts_of(one)
-    yield model
-
-
-def _described(value: Any) -> Any:
-    """An object as its class and its settings; raises TypeError if it does not expose them."""
-    if isinstance(value, type):
-        schema = getattr(value, "model_json_schema", None)
-        # As a text, since its names are not those of settings.
-        return [path_of(value), json.dumps(schema()) if schema is not None else None]
-    if getattr(value, "__qualname__", "<").isidentifier() and value.__module__.partition(".")[0] in _FRAMEWORKS:
-        return path_of(value)
-    if not hasattr(type(value), "model_fields"):
-        raise TypeError(type(value).__name__)
-    given = {name: getattr(value, name, None) for name in type(value).model_fields if name not in _IGNORED}
-    described = _as_json({name: part for name, part in given.items() if part is not None})
-    return [path_of(type(value)), described]
-
-
-def _addresses(model: Any) -> Iterator[str]:
-    """The base URLs of a model's clients, which may come from the environment instead of a setting."""
-    for part in _parts_of(model):
-        for name in ("root_client", "client", "_client"):
-            address = getattr(getattr(part, name, None), "base_url", None)
-            if address is not None:
-                yield str(address)
-
-
-def _as_json(value: Any) -> Any:
-    """A setting as a JSON value, without secrets and settings that do not affect results."""
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, str | Enum | Path):
-        return _without_secrets(str(value))
-    if isinstance(value, Mapping):
-        named = {str(name): part for name, part in value.items() if not _IRRELEVANT.fullmatch(_plain_name(str(name)))}
-        return {name: _as_json(part) for name, part in named.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        parts = [_as_json(part) for part in value]
-        return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
-    return None if hasattr(value, "get_secret_value") else _described(value)
-
-
-def _plain_name(name: str) -> str:
-    return name.lstrip("_").replace("-", "_").lower()
+        raise ExperimentError(f"{problem} are stored", model)
+    return f"{_path_of(type(model))}({_masked(own)}) {digest}".rstrip()
 
 
 def digest_of(settings: Any) -> str:
     """Hash of settings, without secrets; raises TypeError if one of them cannot be described."""
-    return hashlib.sha256(json.dumps(_as_json(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    return hashlib.sha256(json.dumps(_described(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _without_secrets(text: str) -> str:
-    """The text unchanged; if it is a URL, without login and secret query parameters."""
-    if not _ADDRESS.fullmatch(text):
-        return text
-    try:
-        parts = urlsplit(text)
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError:
-        return ""
-    query = urlencode([pair for pair in pairs if not _SECRET_IN_QUERY.fullmatch(_plain_name(pair[0]))])
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{'?' if query else ''}{query}"
+def _described(value: Any) -> Any:
+    """A setting as a JSON value, an object as its class and its settings, without secrets and what does not matter."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str | Enum | Path):
+        return _masked(str(value))
+    if isinstance(value, Mapping):
+        return {str(name): _described(part) for name, part in value.items() if not _is_irrelevant(str(name))}
+    if isinstance(value, list | tuple | set | frozenset):
+        parts = [_described(part) for part in value]
+        return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
+    return None if hasattr(value, "get_secret_value") else _described_object(value)
+
+
+def _described_object(value: Any) -> Any:
+    of_framework = getattr(value, "__module__", "").partition(".")[0] in _FRAMEWORKS
+    if isinstance(value, type) or (of_framework and getattr(value, "__qualname__", "<").isidentifier()):
+        schema = getattr(value, "model_json_schema", None)
+        # As a text, since its names are not those of settings.
+        return [_path_of(value), json.dumps(schema()) if schema is not None else None]
+    if not hasattr(type(value), "model_fields"):
+        raise TypeError(type(value).__name__)
+    given = {name: getattr(value, name, None) for name in type(value).model_fields if name not in _IGNORED}
+    servers = [str(getattr(getattr(value, client, None), "base_url", None)) for client in _CLIENTS]
+    settings = {name: part for name, part in given.items() if part is not None}
+    return [_path_of(type(value)), _described(settings), _described(servers)]
+
+
+def _is_irrelevant(name: str) -> bool:
+    return _IRRELEVANT.fullmatch(name.lstrip("_").replace("-", "_").lower()) is not None
+
+
+def _masked(text: str) -> str:
+    """The text; if it is an address, without secrets."""
+    return without_keys(text) if _ADDRESS.fullmatch(text) else text

@@ -14,7 +14,7 @@ from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter, count
 from oprag.compare.db.records import FailedCall, Reply, Spent, WorkCache, error_message, error_name, storable
 from oprag.compare.experiment import Experiment, Limits
-from oprag.compare.providers.model import Model
+from oprag.compare.providers.chat_models import Model
 from oprag.errors import ModelError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Prompt
@@ -178,8 +178,10 @@ def ask(model: Model, prompt: Prompt) -> Completion:
 
 def _checked(given: Any) -> Completion:
     """Validate a reply, since a custom model may return anything, and normalize it to what can be stored."""
+    if isinstance(given, str):
+        given = Completion(str(given))
     if not isinstance(given, Completion):
-        raise ModelError(f"a model must return a Completion, got {describe(given)}", given)
+        raise ModelError(f"a model must return a string or a Completion, got {describe(given)}", given)
     if given.error is not None:
         return given
     if not isinstance(given.text, str):

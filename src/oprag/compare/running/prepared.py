@@ -15,8 +15,9 @@ from oprag.compare.experiment_methods import PIPELINE, Pipeline, kind_of
 from oprag.compare.grid import Cell, Cells, axes
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
-from oprag.compare.providers.embedder import EmbedderSpec, ExperimentEmbedder
-from oprag.compare.providers.model import Model, ModelSpec
+from oprag.compare.providers.chat_models import Model
+from oprag.compare.providers.identity import qualified_name
+from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder, ModelSpec
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import STEPS, Prompts
 
@@ -115,11 +116,11 @@ class PreparedExperiment:
         """Open a model."""
         if isinstance(source, Pipeline):
             return Model(f"{name} version {source.version}", source.complete)
-        model: Model = _opened("model", name, partial(source.open, planned=planned))
+        model: Model = _opened("model", name, partial(source.open, name, planned=planned))
         return model
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, planned=self._planned))
+        embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, name, planned=self._planned))
         return embedder
 
     @cached_property
@@ -249,7 +250,7 @@ class PreparedExperiment:
         }
 
     def _cell_record(self, cell: Cell) -> CellRecord:
-        values = cell.values()
+        values = cell.values
         embedder = self.embedders.get(cell.embedder)
         identity = dict(self._common)
         if cell.caller is not None:
@@ -257,7 +258,7 @@ class PreparedExperiment:
         if embedder is not None:
             identity |= {"embedder": embedder.name, "tokenizer": embedder.tokenizer.identity}
         if cell.store in self.experiment.stores:
-            identity["store"] = self.experiment.store_identities[cell.store]
+            identity["store"] = qualified_name(self.experiment.stores[cell.store], f"the store {cell.store!r}")
         # The key contains the names of models: one model under two names makes two cells, which share all replies.
         key = key_of("cell", values, identity)
         stored = {name: one for name, one in values.items() if name in CELL_COLUMNS or one != axes()[name].default}
