@@ -100,11 +100,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "module", "packages"),
         [
-            # Chroma's own package may be missing as well.
-            ("chroma", "langchain_chroma", "(langchain-chroma|chromadb)"),
-            ("faiss", "faiss", "faiss-cpu"),
+            ("chroma", "langchain_chroma", "langchain-chroma"),
+            ("faiss", "faiss", "langchain-community faiss-cpu"),
             ("qdrant", "langchain_qdrant", "langchain-qdrant"),
-            ("lancedb", "lancedb", "lancedb"),
+            ("lancedb", "lancedb", "langchain-community lancedb"),
             ("pinecone", "langchain_pinecone", "langchain-pinecone"),
         ],
     )

@@ -99,10 +99,9 @@ def test_odd_chunks(given):
     store.close()
 
 
-@pytest.mark.parametrize("name", ["chroma", "lancedb"])
-def test_nothing_is_left_on_the_disk(name, corpus, tmp_path, monkeypatch):
+def test_nothing_is_left_on_the_disk(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    store = Store(name, corpus.texts[:50], corpus.vectors[:50])
+    store = Store("chroma", corpus.texts[:50], corpus.vectors[:50])
     assert list(Path(tmp_path).iterdir())
     store.close()
     assert not list(Path(tmp_path).iterdir())
