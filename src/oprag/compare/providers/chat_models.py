@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from oprag._internal.lazy import import_extra
 from oprag._internal.masking import error_text, reason, shown
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.identity import LOCAL, client_settings, identity_of_name
@@ -36,11 +37,8 @@ __all__ = [
     "start_llama_server",
 ]
 
-# Its settings are arguments of a factory function instead of fields of the model class.
-_UNCHECKED_PROVIDER = "huggingface:"
 # Settings that the packaged model has already.
 _FIXED = {"base_url", "openai_api_base", "model", "model_name", "api_key", "openai_api_key", "max_completion_tokens"}
-_SHOWN = 200  # characters of a reply
 _LATEST = threading.local()
 
 
@@ -69,10 +67,7 @@ def load_chat_model(name: str, settings: Mapping[str, Any], *, feature: str) -> 
         return local_model(**settings)
     if not name.strip():
         raise OptionError("the model name is empty; use PROVIDER:MODEL", name)
-    try:
-        from langchain.chat_models import init_chat_model
-    except ImportError as error:
-        raise MissingExtraError(feature, "langchain") from error
+    init_chat_model = import_extra("langchain.chat_models", feature, "langchain").init_chat_model
     given = client_settings(name, settings)
     if "base_url" in given and name.startswith("openai:"):
         given = {"stream_usage": True, **given}
@@ -94,7 +89,8 @@ def _check_local_settings(settings: Mapping[str, Any]) -> None:
 def _check_settings(name: str, settings: Mapping[str, Any], model: Any) -> None:
     """Reject unknown settings, which most models would silently ignore, unless the model accepts any."""
     fields = getattr(type(model), "model_fields", None)
-    if fields is None or type(model).model_config.get("extra") == "allow" or name.startswith(_UNCHECKED_PROVIDER):
+    # Those of Hugging Face are arguments of a function instead.
+    if fields is None or type(model).model_config.get("extra") == "allow" or name.startswith("huggingface:"):
         return
     aliases = [field.validation_alias for field in fields.values()]
     # A setting of `init_chat_model`, and the fields of the model by all their names.
@@ -116,7 +112,7 @@ def _complete(model: Any, prompt: Prompt) -> Completion:
     error, response = completion.error, _LATEST.response
     if error is None or response is None:
         return completion
-    came, status = shown(response.text, _SHOWN, end=False), response.status_code
+    came, status = shown(response.text, 200, end=False), response.status_code
     # OpenAI's client 3 says no more than this of a body that is not JSON.
     if response.is_error and str(status) in str(error) and str(error) != f"Error code: {status}":
         return completion
@@ -142,7 +138,6 @@ _LOCAL_SETTINGS = {
 _WINDOW = 8_192  # tokens
 # Seconds; by default the client would wait forever. Not part of the identity of the model.
 _CLIENT_TIMEOUT = 600.0
-_SERVER_TIMEOUT = 60  # seconds to read a request or write a part of a reply; idle connections are closed
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +171,7 @@ def start_llama_server(parameters: Any) -> LlamaServer:
 
     # Require a key, since other users of the machine and web pages in a browser can also reach the loopback interface.
     parameters.api_keys = parameters.api_keys or [secrets.token_urlsafe(32)]
-    parameters.timeout_read = parameters.timeout_write = _SERVER_TIMEOUT
+    parameters.timeout_read = parameters.timeout_write = 60  # seconds; idle connections are closed
     # End a reply when the window is full instead of dropping the start of the prompt.
     parameters.ctx_shift = False
     path = parameters.model.path

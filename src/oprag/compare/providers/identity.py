@@ -64,9 +64,8 @@ def counter_of(given: Any) -> NamedTokenizer:
         return counter_named(given)
     # Methods and partial functions share a name, but may count differently.
     if not inspect.isfunction(given):
-        known = ", ".join(COUNTERS)
-        problem = f"a token counter must be a function of a module or one of {known}, got {describe(given)}"
-        raise ExperimentError(problem, given)
+        known = f"a function of a module or one of {', '.join(COUNTERS)}"
+        raise ExperimentError(f"a token counter must be {known}, got {describe(given)}", given)
     name = qualified_name(given, "count_tokens")
     return NamedTokenizer(name, f"named {name}", given)
 
@@ -97,9 +96,8 @@ def client_settings(name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]
     return {**settings, "api_key": (not is_loopback(address) and os.environ.get("OPENAI_API_KEY")) or "-"}
 
 
-# Attributes that contain the name of the model, and values that stand for "not set".
+# Attributes that contain the name of the model.
 _MODEL_NAMES = ("model", "model_name", "model_id", "model_path", "deployment", "deployment_name", "repo_id")
-_NO_NAMES = ("", "unknown")
 # Names of settings that are secrets or do not affect results; all others are part of the identity. A setting excluded
 # by mistake would mix up the results of two models; one included by mistake only costs an extra call.
 _IRRELEVANT = re.compile(
@@ -118,7 +116,6 @@ _FRAMEWORKS = ("langchain", "langchain_core", "llama_index")
 _ADDRESSES = ("_BASE_URL", "_API_BASE", "_API_URL", "_ENDPOINT", "_HOST", "_URL")
 _PREFIX = 6  # letters: the variables of `mistralai` start with MISTRAL
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-_DIGITS = 16  # of a hash
 
 
 def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
@@ -132,11 +129,8 @@ def identity_of_name(name: str, settings: Mapping[str, Any]) -> str:
         for variable, value in os.environ.items()
         if variable.startswith(provider) and variable.endswith(_ADDRESSES)
     }
-    try:
-        digest = digest_of([{setting: part for setting, part in settings.items() if part is not None}, servers])
-    except TypeError as error:
-        raise ExperimentError(f"a setting of {name!r} must be a plain value, got a {error}") from error
-    return f"{_masked(name)} {digest}"
+    given = {setting: part for setting, part in settings.items() if part is not None}
+    return f"{_masked(name)} {digest_of([given, servers])}"
 
 
 def identity_of_object(model: Any, name: str | None) -> str:
@@ -146,10 +140,10 @@ def identity_of_object(model: Any, name: str | None) -> str:
     the model does not expose its name, or a setting cannot be described, the given name takes their place.
     """
     names = (getattr(model, attribute, None) for attribute in _MODEL_NAMES)
-    own = next((one for one in names if isinstance(one, str) and one not in _NO_NAMES), name)
+    own = next((one for one in names if isinstance(one, str) and one not in ("", "unknown")), name)
     try:
         digest = digest_of(model)
-    except TypeError:
+    except ExperimentError:
         own, digest = name, ""
     if not own:
         problem = (
@@ -160,8 +154,8 @@ def identity_of_object(model: Any, name: str | None) -> str:
 
 
 def digest_of(settings: Any) -> str:
-    """Hash of settings, without secrets; raises TypeError if one of them cannot be described."""
-    return hashlib.sha256(json.dumps(_described(settings), sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    """Hash of settings, without secrets; raises an ExperimentError if one of them cannot be described."""
+    return hashlib.sha256(json.dumps(_described(settings), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _described(value: Any) -> Any:
@@ -185,7 +179,7 @@ def _described_object(value: Any) -> Any:
         # As a text, since its names are not those of settings.
         return [_path_of(value), json.dumps(schema()) if schema is not None else None]
     if not hasattr(type(value), "model_fields"):
-        raise TypeError(type(value).__name__)
+        raise ExperimentError(f"a setting must be a plain value, got {describe(value)}", value)
     given = {name: getattr(value, name, None) for name in type(value).model_fields if name not in _IGNORED}
     servers = [str(getattr(getattr(value, client, None), "base_url", None)) for client in _CLIENTS]
     settings = {name: part for name, part in given.items() if part is not None}

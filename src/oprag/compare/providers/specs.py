@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+from oprag._internal.lazy import import_extra
 from oprag._internal.masking import describe, reason
 from oprag.compare.providers.chat_models import Model, open_chat_model
 from oprag.compare.providers.identity import (
@@ -21,7 +22,7 @@ from oprag.compare.providers.identity import (
 )
 from oprag.compare.validation import StrictModel, String, Text, pydantic
 from oprag.embedding.embedder import DualEncoder, Embedder, WrappedEmbedder
-from oprag.errors import EmbeddingError, ExperimentError, MissingExtraError, OpragError, OptionError
+from oprag.errors import EmbeddingError, ExperimentError, OptionError
 from oprag.index.tokenizers import HUGGINGFACE, NamedTokenizer, tokenizer_named
 from oprag.methods.prompts import Prompt
 
@@ -38,13 +39,7 @@ class ProviderSpec(StrictModel, extra="allow"):
     @classmethod
     def _as_table(cls, given: Any) -> Any:
         """Convert a name or an object to a mapping with the key `use`."""
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            return {"use": given}
-        if "use" not in given:
-            raise ExperimentError('it must contain the key use, such as use = "local"', given)
-        return dict(given)
+        return given if isinstance(given, cls | dict) else {"use": given}
 
     def model_post_init(self, context: Any, /) -> None:
         """Reject settings that would have no effect."""
@@ -123,8 +118,7 @@ class ModelSpec(ProviderSpec):
             MissingExtraError: A required package is not installed.
         """
         if not isinstance(self.use, str):
-            call = _call_of(self.use)
-            return Model(identity_of_object(self.use, self.name or called), call)
+            return Model(complete=_call_of(self.use), identity=identity_of_object(self.use, self.name or called))
         return open_chat_model(self.use, self.settings, planned=planned)
 
 
@@ -190,8 +184,7 @@ class EmbedderSpec(ProviderSpec):
         **others: Settings of an embedder given by name.
 
     Raises:
-        ExperimentError: There are settings for an embedder that is not given by name, the name is empty, a prefix is
-            not a string, or `paid` is neither True nor False.
+        ExperimentError: There are settings for an embedder that is not given by name, or a value is invalid.
     """
 
     use: Any = LOCAL
@@ -262,15 +255,9 @@ def load_embedder(name: str, settings: Mapping[str, Any]) -> Embedder:
         from oprag.embedding.static import local_embedder
 
         return local_embedder()
-    provider, _, model = name.partition(":")
-    if not provider.strip() or not model.strip():
-        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
-    try:
-        from langchain.embeddings import init_embeddings
+    init_embeddings = import_extra("langchain.embeddings", f"The embedder {name!r}", "langchain").init_embeddings
+    from oprag.langchain.embedder import as_embedder
 
-        from oprag.langchain.embedder import as_embedder
-    except ImportError as error:
-        raise MissingExtraError(f"The embedder {name!r}", "langchain") from error
     try:
         embedder = as_embedder(init_embeddings(name, **client_settings(name, settings)))
     except Exception as error:
@@ -279,8 +266,6 @@ def load_embedder(name: str, settings: Mapping[str, Any]) -> Embedder:
     def embed(with_: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> Any:
         try:
             return with_(texts)
-        except OpragError:
-            raise
         except Exception as error:
             raise EmbeddingError(f"the embeddings {name!r} failed: {reason(error)}", name) from error
 
