@@ -13,13 +13,13 @@ from benchmarks.recording_model import calls_in, make, set_up
 from benchmarks.result import Figure, Result, Table, main
 from oprag.compare.db.records import Spent
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.experiment import Experiment, Limits
+from oprag.compare.experiment import Experiment
 from oprag.compare.plan import MemoryCache, make_plan
-from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.running.run import run as run_experiment
+from oprag.compare.spending import Limits, Spending
 
 METHODS = ("stuff", "map_reduce", "refine", "map_rerank", "step_down", "reciprocal", "self_route")
 STORES = ("chroma", "faiss", "qdrant")

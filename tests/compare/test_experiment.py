@@ -6,11 +6,12 @@ import pytest
 
 from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
-from oprag.compare.experiment import Experiment, Limits, Price
+from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.judge import Judge
 from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
+from oprag.compare.spending import Limits, Price
 from oprag.errors import DataError, ExperimentError, InputFileError
 from tests.cli import provider
 from tests.compare.folders import write_data, write_experiment
@@ -30,7 +31,7 @@ from tests.compare.made_up_stores import plain
         ({"stores": {"index": plain}}, ExperimentError, "'index' is the name of a built-in store"),
         ({"stores": {"mine": lambda embeddings: None}}, ExperimentError, "the store 'mine' is a lambda"),
         ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine must be callable, got 'chroma'"),
-        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m: it must contain the key use"),
+        ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m.use is missing"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
     ],
 )
@@ -243,7 +244,7 @@ TABLES = {
     '[data.b]\npath = "data"\nformat = "opragg"': "data.b: format must be one of oprag, infinitebench",
     "[data.b]\npath = 3": "data.b: path must be a string, got 3",
     '[data.b]\npath = "data"\ndocuments = 3': "data.b: documents must be a string, got 3",
-    '[data.b]\npath = "data"\nsample = 0': "data.b: count must be an integer >= 1",
+    '[data.b]\npath = "data"\nsample = 0': "data.b: sample must be an integer >= 1",
     '[data.b]\npath = "data"\nsampel = 3': "data.b: unknown key 'sampel'; did you mean 'sample'?",
     '[data.b]\npath = "data"\nsplit = "test"': "data.b: unknown key 'split'",
 }

@@ -165,7 +165,7 @@ def test_a_bad_value_of_the_assembly_is_refused_in_the_words_of_the_dataclass(na
         ({"chunk_size": [64, 16], "chunk_overlap": 32}, "chunk_overlap=32 must be less than chunk_size=16"),
         (
             {"search": ["dense", "bm25"], "store": ["index", "chroma"]},
-            "vector stores only support dense search, so search=bm25 requires store=index",
+            "stores only support dense search, so search=bm25 requires store=index",
         ),
     ],
 )

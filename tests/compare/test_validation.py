@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import AfterValidator, Field
 
-from oprag.compare.experiment import Price
+from oprag.compare.spending import Price
 from oprag.compare.validation import Amount, Count, Name, Natural, StrictModel, Text, validated
 from oprag.errors import ExperimentError, OptionError, PromptError
 from tests.helpers import run_python

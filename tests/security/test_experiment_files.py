@@ -105,8 +105,8 @@ REFUSED = {
     table("embedders", 'use = "openai:e"\ntrust_remote_code = true'): "embedders.x.trust_remote_code is not",
     # Other hosts, in every disguise.
     at(FOREIGN): f"models.x.{ELSEWHERE}",
-    at(FOREIGN, "ollama:m"): f"models.x.{ELSEWHERE}; set the environment variable OLLAMA_HOST",
-    at("https://api.openai.com/v1"): f"models.x.{ELSEWHERE}; set the environment variable OPENAI_BASE_URL",
+    at(FOREIGN, "ollama:m"): f"models.x.{ELSEWHERE}; for others, set",
+    at("https://api.openai.com/v1"): f"models.x.{ELSEWHERE}; for others, set",
     at("https://api.openai.com@evil.example/v1"): "models.x.base_url",
     at("https://me:hunter22@evil.example/v1?key=hunter22"): "models.x.base_url",
     at("http://localhost:1/v1", "groq:m"): "models.x.base_url",

@@ -39,11 +39,11 @@ _PLACES = {
     "Evidence": "oprag.compare.data.data_set",
     "Experiment": "oprag.compare.experiment",
     "Judge": "oprag.compare.metrics.judge",
-    "Limits": "oprag.compare.experiment",
+    "Limits": "oprag.compare.spending",
     "ModelSpec": "oprag.compare.providers.specs",
     "Pipeline": "oprag.compare.experiment_methods",
     "Plan": "oprag.compare.plan",
-    "Price": "oprag.compare.experiment",
+    "Price": "oprag.compare.spending",
     "Question": "oprag.compare.data.data_set",
     "Results": "oprag.compare.results",
     "RunReport": "oprag.compare.running.run",
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from oprag.compare.analysis.summary import SettingSummary
     from oprag.compare.data.data_set import DataSet, Evidence, Question
     from oprag.compare.data.read import read_data
-    from oprag.compare.experiment import Experiment, Limits, Price
+    from oprag.compare.experiment import Experiment
     from oprag.compare.experiment_methods import Pipeline
     from oprag.compare.metrics.judge import Judge
     from oprag.compare.metrics.registry import ScoredAnswer, metric
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from oprag.compare.report.write import write_report
     from oprag.compare.results import Results, compare
     from oprag.compare.running.run import RunReport, run
+    from oprag.compare.spending import Limits, Price
     from oprag.compare.sweep import sweep_experiment
 
 __getattr__ = loader(__name__, _PLACES)

@@ -21,60 +21,15 @@ from oprag.compare.metrics.judge import Judge
 from oprag.compare.metrics.registry import DEFAULT_METRICS, check_metric_names, metric_name
 from oprag.compare.providers.identity import LOCAL, counter_of, is_loopback, qualified_name
 from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
+from oprag.compare.spending import Limits, Price
 from oprag.compare.stores import STORE_NAMES
-from oprag.compare.validation import Amount, Count, Natural, StrictModel, Text, pydantic
+from oprag.compare.validation import Count, StrictModel, Text, pydantic
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, NamedTokenizer
-from oprag.methods.answer import Usage
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
-from oprag.options import check_names, check_text
+from oprag.options import check_count, check_names, check_text
 
-__all__ = ["Experiment", "Limits", "Price"]
-
-
-class Price(StrictModel):
-    """Prices of a model per million tokens, in any currency; use the same one for all models.
-
-    Attributes:
-        input: Price of input tokens.
-        output: Price of output tokens.
-        cached: Price of cached input tokens; by default that of `input`.
-
-    Raises:
-        ExperimentError: A price is negative or not a number.
-    """
-
-    input: Amount
-    output: Amount
-    cached: Amount | None = None
-
-    def of(self, usage: Usage) -> float:
-        """The price of some tokens.
-
-        Args:
-            usage: The tokens of one or more calls.
-        """
-        # At least 0, since some providers do not include cached tokens in the input tokens.
-        fresh = max(0, usage.input_tokens - usage.cached_tokens)
-        cached = self.input if self.cached is None else self.cached
-        return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1_000_000
-
-
-class Limits(StrictModel):
-    """Spending limits of an experiment on models, over all its runs; None for no limit.
-
-    Attributes:
-        calls: Maximum number of model calls, including failed ones.
-        tokens: Maximum number of input and output tokens.
-        money: Maximum price of the tokens, in the currency of the prices.
-
-    Raises:
-        ExperimentError: A limit is negative or not a number.
-    """
-
-    calls: Natural | None = None
-    tokens: Natural | None = None
-    money: Amount | None = None
+__all__ = ["Experiment"]
 
 
 class Experiment(StrictModel):
@@ -83,18 +38,15 @@ class Experiment(StrictModel):
     Attributes:
         name: Name of the experiment; a run with the same name and results file continues it.
         data: Data sets by name.
-        grid: Values of each axis, or a list of several grids; see `oprag.compare.grid`. It may only be missing if
-            there are own pipelines.
-        methods: Own pipelines by name, each a `Pipeline`; they are compared with the cells of the grid, but not crossed
-            with its axes.
+        grid: Values of each axis, or a list of several grids. It may only be missing if there are own pipelines.
+        methods: Own pipelines by name, each a `Pipeline`; they are not crossed with the axes of the grid.
         models: Models by name: a `ModelSpec`, its `use`, or a mapping of its fields. The first one is the default of
             the axis `model`.
         embedders: Embedders by name: an `EmbedderSpec`, its `use`, or a mapping of its fields.
         stores: Vector stores of your own by name: a function that takes LangChain `Embeddings` and returns an empty
             LangChain vector store, or a context manager of one. Built-in stores do not need to be listed.
         metrics: Names of metrics; a custom metric is a function of a `ScoredAnswer`.
-        judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields. List the names in `metrics`
-            as well.
+        judges: Metrics that call a model, by name: a `Judge`, or a mapping of its fields; also listed in `metrics`.
         score_embedder: Embedder of answers and gold answers for `answer_cosine`; the same in all cells, so that scores
             are comparable.
         count_tokens: Token counter of contexts and prompts: approximate, words, characters, local, tiktoken:ENCODING,
@@ -111,15 +63,13 @@ class Experiment(StrictModel):
     """
 
     name: Text
-    data: Annotated[dict[Text, pydantic.InstanceOf[DataSet]], pydantic.Field(min_length=1)]
+    data: dict[Text, pydantic.InstanceOf[DataSet]] = pydantic.Field(min_length=1)
     grid: Annotated[tuple[Grid, ...], pydantic.PlainValidator(as_grids)] = ()
     methods: dict[Text, pydantic.InstanceOf[Pipeline]] = pydantic.Field({})
     models: dict[str, ModelSpec] = pydantic.Field({})
-    embedders: Annotated[dict[str, EmbedderSpec], pydantic.Field(min_length=1)] = pydantic.Field(
-        {LOCAL: EmbedderSpec()}
-    )
+    embedders: dict[str, EmbedderSpec] = pydantic.Field({LOCAL: EmbedderSpec()}, min_length=1)
     stores: dict[str, Callable[..., Any]] = pydantic.Field({})
-    metrics: Annotated[tuple[Any, ...], pydantic.Field(min_length=1)] = DEFAULT_METRICS
+    metrics: tuple[Any, ...] = pydantic.Field(DEFAULT_METRICS, min_length=1)
     judges: dict[str, Judge] = pydantic.Field({})
     score_embedder: EmbedderSpec = EmbedderSpec()
     count_tokens: Any = "approximate"
@@ -154,15 +104,13 @@ class Experiment(StrictModel):
             if isinstance(data := content.get("data"), Mapping):
                 content["data"] = {name: _read(name, table, file.parent) for name, table in data.items()}
             experiment = cls(**content)
-            _ = experiment.token_counter
             with _at("grid"):
                 _ = experiment.grid_cells
         return experiment
 
-    def model_post_init(self, context: Any, /) -> None:
+    def model_post_init(self, _: Any, /) -> None:
         """Reject values that contradict each other."""
-        super().model_post_init(context)
-        if not self.grid and not self.methods:
+        if not (self.grid or self.methods):
             raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
         for name, store in self.stores.items():
             if name in STORE_NAMES:
@@ -170,15 +118,12 @@ class Experiment(StrictModel):
             qualified_name(store, f"the store {name!r}")
         check_metric_names(self.metrics, self.judges, taken=axes())
         for name, judge in self.judges.items():
-            if judge.model not in self.models:
-                known = f"the judge {name!r} uses the unknown model {describe(judge.model)}; define it in models"
-                raise ExperimentError(known, judge.model)
+            check_names([judge.model], self.models, what=f"model of the judge {name!r}")
         check_names(self.prices, {**self.models, **self.embedders}, what="model or embedder in prices")
         unknown = next((name for name in (*self.methods, *self.models) if name not in self.prices), None)
         if self.limits.money is not None and unknown is not None:
             advice = "set one for a model (0 is valid), or use limits.calls"
-            problem = f"limits.money requires known costs, but {unknown!r} has no price; {advice}"
-            raise ExperimentError(problem, unknown)
+            raise ExperimentError(f"limits.money requires known costs, but {unknown!r} has no price; {advice}", unknown)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
@@ -186,18 +131,14 @@ class Experiment(StrictModel):
         return tuple(metric_name(one) for one in self.metrics)
 
     @cached_property
-    def counter(self) -> NamedTokenizer:
-        """The token counter with its identity; raises an ExperimentError if `count_tokens` is invalid."""
-        with _at("count_tokens"):
-            return counter_of(self.count_tokens)
-
-    @cached_property
     def token_counter(self) -> TokenCounter:
         """The token counter of contexts and prompts; raises an ExperimentError if `count_tokens` is invalid."""
         if any(data_set.missing for data_set in self.data.values()):
             return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
+        with _at("count_tokens"):
+            counter = counter_of(self.count_tokens)
         # Return this exact function, since a context checks for it to mark its token count as approximate.
-        return approximate_tokens if self.counter.identity == "approximate" else self.counter
+        return approximate_tokens if counter.identity == "approximate" else counter
 
     @cached_property
     def grid_cells(self) -> Cells:
@@ -221,7 +162,8 @@ def _read(name: str, given: Any, folder: Path) -> DataSet:
         options = {"format": "oprag", "sample": None, "seed": 0, **given}
         names = format_options(options["format"])
         check_names(options, ("path", "format", "documents", "sample", "seed", "size", "source", *names), what="key")
-        count, seed = options.pop("sample"), options.pop("seed")
+        check_count("sample", count := options.pop("sample"))
+        seed = options.pop("seed")
         for option in {"path", "documents"} & options.keys():
             check_text(option, options[option])
             options[option] = folder / options[option]
@@ -249,8 +191,6 @@ _PROVIDERS = {
     *("google_anthropic_vertex", "google_vertexai", "groq", "ibm", "langsmith", "meta", "mistralai", "nvidia"),
     *("ollama", "openai", "openrouter", "perplexity", "together", "upstage", "xai"),
 }
-# Clients whose `base_url` is where texts are sent, and nothing else, with the variable for other addresses.
-_ADDRESSES = {"openai": "OPENAI_BASE_URL", "ollama": "OLLAMA_HOST"}
 _SETTINGS = {
     *("use", "name", "temperature", "top_p", "top_k", "seed", "stop", "frequency_penalty", "presence_penalty"),
     *("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "num_ctx", "stream_usage"),
@@ -263,8 +203,7 @@ _IN_PYTHON = "an experiment file is data; use an Experiment in Python for it"
 def _check_data_only(content: Mapping[str, Any]) -> None:
     """Refuse what could run code, send texts elsewhere, or be a secret, and what is not known to be harmless.
 
-    Only names are checked, before anything is validated, imported, opened or called, so that no message can show a
-    secret.
+    Done before anything is validated, imported, opened or called, so that no message can show a secret.
     """
     _check_use("score_embedder", content.get("score_embedder", LOCAL))
     for part in ("models", "embedders"):
@@ -288,11 +227,11 @@ def _check_use(place: str, given: Any) -> None:
         if embeds and name == "tokenizer":
             _check_counter(f"{place}.{name}", value)
         elif name == "base_url":
-            # The address is not shown: it may contain a login.
-            if provider not in _ADDRESSES or not is_loopback(value):
-                other = f"set the environment variable {_ADDRESSES[provider]}" if provider in _ADDRESSES else _IN_PYTHON
+            # Of these clients, it is where texts are sent, and nothing else. It is not shown: it may contain a login.
+            if provider not in ("openai", "ollama") or not is_loopback(value):
                 problem = "is only valid with openai or ollama, and for an address of this machine"
-                raise ExperimentError(f"{place}.{name} {problem}; {other}", provider)
+                advice = "for others, set the environment variable OPENAI_BASE_URL or OLLAMA_HOST"
+                raise ExperimentError(f"{place}.{name} {problem}; {advice}", provider)
         # With paid = false, a plan would call the embedder.
         elif (embeds, name, value) != (True, "paid", True) and not (name in _SETTINGS and _is_plain(value)):
             problem = f"{place}.{listed([name])} is not one of the settings that are known to be harmless; {_IN_PYTHON}"

@@ -93,8 +93,7 @@ def check_axis(axis: str) -> None:
 
 def has_effect(name: str, values: Mapping[str, Any]) -> bool:
     """Whether another value of this axis could change the answer, given the values of all axes."""
-    method = values["method"]
-    kind = kind_of(method)
+    kind = kind_of(method := values["method"])
     if name in ("data", "method"):
         return True
     if name in ("model", "repeat"):
@@ -150,29 +149,25 @@ class Cell:
         for name, axis in axes().items():
             given[axis.part][name] = values[name]
         split = Split(*(given["parts"].pop(name) for name in _SPLIT))
+        check_count("repeat", values["repeat"], optional=False)
+        check_count("chunk_size", split.size, optional=False)
+        check_count("chunk_overlap", split.overlap, optional=False, minimum=0)
         context = ContextOptions(count_tokens=count_tokens, **given["context"])
         options = MethodOptions(prompts=prompts, **given["method"])
         cell = cls(values=values, split=split, context_options=context, options=options, **given["parts"])
-        cell._check()
-        return cell
-
-    def _check(self) -> None:
-        kind, split, context = kind_of(self.method), self.split, self.context_options
-        check_count("repeat", self.repeat, optional=False)
-        check_count("chunk_size", split.size, optional=False)
-        check_count("chunk_overlap", split.overlap, optional=False, minimum=0)
+        kind = kind_of(cell.method)
         if (split.overlap or 0) >= (split.size or 0):
             raise OptionError(f"chunk_overlap={split.overlap} must be less than chunk_size={split.size}", split)
-        if self.caller is None and kind.writes:
-            raise OptionError(f"method={self.method} requires a model", self)
-        if self.search != "dense" and self.store != "index":
-            problem = f"vector stores only support dense search, so search={self.search} requires store=index"
-            raise OptionError(problem, self)
+        if cell.caller is None and kind.writes:
+            raise OptionError(f"method={cell.method} requires a model", cell)
+        if cell.search != "dense" and cell.store != "index":
+            raise OptionError(f"stores only support dense search, so search={cell.search} requires store=index", cell)
         if kind.reads is not None and context.k is None and context.token_budget is None:
-            raise OptionError("neither k nor token_budget is set, so the context would be the whole documents", self)
-        if self.method not in CONTROLS and not kind.own:
-            check_needs(self.options, embeddings=True, read_source=True)
-            self.options.numbered(context)
+            raise OptionError("neither k nor token_budget is set, so the context would be the whole documents", cell)
+        if cell.method not in CONTROLS and not kind.own:
+            check_needs(options, embeddings=True, read_source=True)
+            options.numbered(context)
+        return cell
 
 
 Grid = Mapping[str, Sequence[Any]]
@@ -191,8 +186,7 @@ def as_grids(given: Any) -> tuple[Grid, ...]:
     grids = given if isinstance(given, list | tuple) else [given]
     if not all(isinstance(grid, Mapping) for grid in grids):
         raise ExperimentError(f"a grid must map axes to values, got {describe(given)}", given)
-    for grid in grids:
-        check_names(grid, axes(), what="axis")
+    check_names(chain.from_iterable(grids), axes(), what="axis")
     return tuple({name: _values(axes()[name], values) for name, values in grid.items()} for grid in grids)
 
 
@@ -202,8 +196,7 @@ def _values(axis: Axis, given: Any) -> list[Any]:
         raise ExperimentError(f"the axis {axis.name!r} has no values", given)
     for value in found:
         if not isinstance(value, str | int | float | None):
-            problem = f"a value of an axis must be a string, a number, true or false, got {describe(value)}"
-            raise ExperimentError(problem, value)
+            raise ExperimentError(f"a value of an axis must be a string, number or bool, got {describe(value)}", value)
     # TOML has no null.
     optional = axis.default is None and axis.name not in ("data", "embedder")
     return [*dict.fromkeys(None if optional and value == "none" else value for value in found)]
@@ -245,10 +238,10 @@ def _completed(grid: Grid, experiment: Experiment) -> dict[str, Sequence[Any]]:
     }
     full: dict[str, Sequence[Any]] = {}
     for name, axis in axes().items():
-        default = [axis.default] if name not in names or axis.default is not None else names[name]
+        known = names.get(name)
+        default = [axis.default] if known is None or axis.default is not None else known
         full[name] = grid.get(name) or (default if name == "data" else default[:1])
-        for value in full[name]:
-            if name in names and value not in names[name]:
-                known = ", ".join(one for one in names[name] if one is not None) or "none"
-                raise ExperimentError(f"unknown {name} {describe(value)}; expected one of {known}", value)
+        if known is not None and (unknown := [value for value in full[name] if value not in known]):
+            expected = ", ".join(one for one in known if one is not None) or "none"
+            raise ExperimentError(f"unknown {name} {describe(unknown[0])}; expected one of {expected}", unknown[0])
     return full

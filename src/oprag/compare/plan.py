@@ -17,17 +17,17 @@ from oprag.compare.analysis.settings import counted, money_text
 from oprag.compare.data.data_set import Question
 from oprag.compare.db.records import FailedCall, Reply, Spent, Vector, WorkCache, key_of, named_error
 from oprag.compare.db.results_file import ResultsFile
-from oprag.compare.experiment import Experiment, Limits
+from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import UNKNOWN_USAGE, kind_of
 from oprag.compare.grid import Cell
 from oprag.compare.providers.chat_models import Model
 from oprag.compare.providers.identity import LOCAL
 from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder
-from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment, Scorable
 from oprag.compare.running.retrieval import Retrieval, search_of
 from oprag.compare.running.run import RunState
+from oprag.compare.spending import Limits, Spending
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Prompt

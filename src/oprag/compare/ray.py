@@ -19,7 +19,7 @@ from oprag._internal.masking import describe
 from oprag.compare.db.records import error_message, error_name
 from oprag.compare.providers.chat_models import Model
 from oprag.compare.providers.identity import main_module
-from oprag.compare.running.calls import ask
+from oprag.compare.running.engine import ask
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.errors import ExperimentError, MissingExtraError, ModelError, OpragError
 from oprag.methods.answer import Completion

@@ -118,7 +118,7 @@ def refusal(**options):
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        ({"model": "nobody"}, "the judge 'correct' uses the unknown model 'nobody'"),
+        ({"model": "nobody"}, "unknown model of the judge 'correct' 'nobody'; expected one of m"),
         ({}, "judges.correct.model is missing"),
         ({"model": "m", "prompt": "Right?"}, "judges.correct.prompt: it must contain {answer}"),
         ({"model": "m", "prompt": "{answer} {gold}"}, "no fields other than {question}"),

@@ -10,7 +10,7 @@ from llama_index.core.llms import MockLLM
 
 from oprag._internal.masking import describe, masked_error
 from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
-from oprag.compare.running.calls import ask
+from oprag.compare.running.engine import ask
 from oprag.compare.validation import validated
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.answer import Completion, Usage

@@ -3,10 +3,10 @@
 import pytest
 
 from oprag.compare.db.records import Spent
-from oprag.compare.experiment import Price
 from oprag.compare.providers.specs import ModelSpec
-from oprag.compare.running.calls import PendingCall, ask
+from oprag.compare.running.engine import PendingCall, ask
 from oprag.compare.running.run import run
+from oprag.compare.spending import Price
 from oprag.errors import ExperimentError, ModelError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Message, Prompt

@@ -25,11 +25,11 @@ from oprag.compare.analysis.summary import (
 )
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.db.results_file import ResultsReader
-from oprag.compare.experiment import Price
 from oprag.compare.experiment_methods import kind_of
 from oprag.compare.grid import AVERAGED, axes, has_effect
 from oprag.compare.meter import Measurement
 from oprag.compare.metrics.registry import METRICS, RESERVED
+from oprag.compare.spending import Price
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray, mean_over
 from oprag.compare.validation import validated
 from oprag.methods.answer import Usage

@@ -6,20 +6,36 @@ at the same time without a thread each, and all that wait for the same reply sha
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from oprag._internal.masking import masked_error
-from oprag.compare.db.records import WorkCache, named_error, prompt_key
+from oprag._internal.masking import describe, masked_error
+from oprag._internal.tokens import TokenCounter, count
+from oprag.compare.db.records import (
+    FailedCall,
+    Reply,
+    Spent,
+    WorkCache,
+    error_message,
+    error_name,
+    named_error,
+    prompt_key,
+    storable,
+)
 from oprag.compare.experiment_methods import method_function
 from oprag.compare.grid import Cell
 from oprag.compare.meter import Measurement, Meter
 from oprag.compare.metrics.registry import ScoredAnswer
-from oprag.compare.running.calls import Made, ModelCaller, PendingCall, Spending
+from oprag.compare.providers.chat_models import Model
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
 from oprag.compare.running.retrieval import Retrieval
+from oprag.compare.spending import Spending
 from oprag.errors import (
     EmbeddingError,
     ExperimentError,
@@ -29,18 +45,37 @@ from oprag.errors import (
     OptionError,
     ResultsFileError,
 )
-from oprag.methods.answer import Answer, Completion
+from oprag.methods.answer import Answer, Completion, Usage
 from oprag.methods.prompts import Prompt
 from oprag.methods.run import Answering, Embed, Generate, ReadSources, Request, Retrieve, answering
 from oprag.methods.task import Task
 
-__all__ = ["Engine", "Outcome"]
+__all__ = ["Engine", "Made", "ModelCaller", "Outcome", "PendingCall", "ask"]
 
 _MAX_WAITING = 4_000
 """Items that wait for replies at the same time; the memory of each is about one context."""
 
 _MAX_ERROR = 500
 """Characters of an error message in the reason of a stop."""
+
+_MAX_TOKENS = 10**15
+"""Larger token counts are invalid."""
+
+
+class PendingCall(NamedTuple):
+    """A planned call."""
+
+    key: str  # key of the reply
+    model: str  # name in the experiment
+    prompt: Prompt
+    at_most: Spent  # maximum spending
+
+
+class Made(NamedTuple):
+    """A finished call; its completion is already stored, so that it is not lost if the process ends."""
+
+    call: PendingCall
+    completion: Completion
 
 
 class _AskModel(NamedTuple):
@@ -278,7 +313,7 @@ class Engine:
     def _deliver(self, made: Made) -> None:
         """Deliver a reply to all items that wait for it."""
         call, completion = made
-        self._spending.settle(made)
+        self._spending.settle(call.at_most, call.model, completion)
         if isinstance(completion.error, MissingExtraError | ExperimentError):
             raise completion.error
         self._failed_calls = 0 if completion.error is None else self._failed_calls + 1
@@ -291,3 +326,105 @@ class Engine:
                 # A failed call ends the item, so do not wait for its other calls.
                 self._ready.append((work, self._take_replies(work)))
                 work.replies = {}
+
+
+class ModelCaller:
+    """Calls models, each call in its own thread, and stores their replies.
+
+    The threads are daemons, so that a process can exit without waiting for a model.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        count_tokens: TokenCounter,
+        cache: WorkCache,
+        spending: Spending,
+        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
+    ) -> None:
+        self._models = models
+        self._count = count_tokens
+        self._cache = cache
+        self._spending = spending
+        self._tell = tell
+        self._done: SimpleQueue[Made | BaseException] = SimpleQueue()
+        self.running = 0  # number of calls in flight
+
+    def begin(self, call: PendingCall) -> None:
+        """Start a call; its reply will be stored."""
+        self.running += 1
+        threading.Thread(target=self._work, args=(call,), name="oprag-model", daemon=True).start()
+
+    def take(self) -> list[Made]:
+        """Wait for a call to finish; return all finished calls."""
+        taken: list[Made] = []
+        while not taken or not self._done.empty():
+            try:
+                # A wait without a timeout could not be interrupted with Ctrl-C on Windows.
+                made = self._done.get(timeout=0.5)
+            except Empty:
+                self._tell()
+                continue
+            self.running -= 1
+            if isinstance(made, BaseException):
+                raise made
+            taken.append(made)
+        self._tell()
+        return taken
+
+    def _work(self, call: PendingCall) -> None:
+        try:
+            self._done.put(self._made(call))
+        except BaseException as error:  # noqa: BLE001 - raised again by `take`
+            self._done.put(error)
+
+    def _made(self, call: PendingCall) -> Made:
+        """Make a call, and store its reply."""
+        model, step = self._models[call.model], call.prompt.step
+        completion = ask(model, call.prompt)
+        if completion.error is not None:
+            details = error_name(completion.error), error_message(completion.error), completion.seconds
+            self._cache.put_failure(FailedCall(call.key, model.identity, step, *details))
+            return Made(call, completion)
+        usage = completion.usage
+        if usage is None:  # the model does not report it
+            usage = Usage(count(call.prompt.text, self._count), count(completion.text, self._count), 0, estimated=True)
+        about = (call.key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
+        # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
+        kept = self._cache.put_reply(Reply(*about, self._spending.cost(call.model, usage)))
+        return Made(call, kept.completion)
+
+
+def ask(model: Model, prompt: Prompt) -> Completion:
+    """Call a model and check its reply; the time is measured if the model does not report it."""
+    started = time.perf_counter()
+    try:
+        completion = _checked(model.complete(prompt))
+    except Exception as error:  # noqa: BLE001 - a custom model may raise anything
+        completion = Completion(error=error)
+    reported: Any = completion.seconds
+    told = isinstance(reported, int | float) and 0 < reported < math.inf
+    return replace(completion, seconds=reported if told else time.perf_counter() - started)
+
+
+def _checked(given: Any) -> Completion:
+    """Validate a reply, since a custom model may return anything, and normalize it to what can be stored."""
+    if isinstance(given, str):
+        given = Completion(str(given))
+    if not isinstance(given, Completion):
+        raise ModelError(f"a model must return a string or a Completion, got {describe(given)}", given)
+    if given.error is not None:
+        return given
+    if not isinstance(given.text, str):
+        raise ModelError(f"the text of a reply must be a string, got {describe(given.text)}", given)
+    usage, reason = given.usage, given.finish_reason
+    if usage is not None:
+        try:
+            tokens, estimated = [int(one) for one in usage[:3]], bool(usage[3])
+        except (TypeError, ValueError, OverflowError, IndexError):
+            tokens, estimated = [-1], False
+        if not all(0 <= one < _MAX_TOKENS for one in tokens):
+            raise ModelError(f"the usage of a reply must consist of token counts, got {describe(usage)}", given)
+        usage = Usage(tokens[0], tokens[1], tokens[2], estimated)
+    reason = None if reason is None else storable(str(reason))
+    return replace(given, text=storable(str(given.text)), usage=usage, finish_reason=reason)

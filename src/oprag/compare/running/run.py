@@ -18,11 +18,11 @@ from oprag.compare.db.records import AnswerRecord, Spent, named_error
 from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.experiment import Experiment
 from oprag.compare.meter import usable_cores
-from oprag.compare.running.calls import Spending
 from oprag.compare.running.engine import Engine, Outcome
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
 from oprag.compare.running.recorder import Recorder
 from oprag.compare.running.retrieval import Retrieval
+from oprag.compare.spending import Spending
 from oprag.errors import ExperimentError, MissingExtraError, OptionError, ResultsFileError
 
 __all__ = ["ProgressCallback", "RunReport", "RunState", "run"]
