@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from oprag import split_tokens
-from oprag.compare.providers.identity import counter_of
 from oprag.compare.providers.specs import EmbedderSpec
+from oprag.index.tokenizers import counter_named
 
 pytestmark = pytest.mark.integration
 
@@ -47,8 +47,8 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
     own = AutoTokenizer.from_pretrained(folder)
     text = " ".join(TEXTS) * 40
     assert minilm.tokenizer(text) == len(own(text, add_special_tokens=False, truncation=False)["input_ids"]) > 128
-    assert counter_of(f"huggingface:{folder}")(text) == minilm.tokenizer(text)
-    assert counter_of(f"huggingface:{folder}").identity == minilm.tokenizer.identity
+    assert counter_named(f"huggingface:{folder}")(text) == minilm.tokenizer(text)
+    assert counter_named(f"huggingface:{folder}").identity == minilm.tokenizer.identity
     windows = split_tokens(text, minilm.tokenizer.tokenizer, chunk_size=128)
     assert "".join(window.text for window in windows) == text
     assert windows[0].tokens == 128

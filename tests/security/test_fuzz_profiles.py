@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from oprag.compare.providers.identity import counter_of
 from oprag.errors import OpragError
+from oprag.index.tokenizers import counter_named
 from oprag.methods.profile import read_profile
 from tests.security.fuzzing import VALUES, cases, check_message, mutated
 
@@ -70,7 +70,7 @@ def _loaded():
     # What well-behaved profiles may import, so that anything else is seen.
     for name in ("words", "tiktoken:none_base"):
         with suppress(OpragError):
-            counter_of(name)
+            counter_named(name)
 
 
 def test_mutated_profiles_are_read_or_refused(tmp_path, monkeypatch):

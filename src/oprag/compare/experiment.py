@@ -25,7 +25,7 @@ from oprag.compare.spending import Limits, Price
 from oprag.compare.stores import STORE_NAMES
 from oprag.compare.validation import Count, StrictModel, Text, pydantic
 from oprag.errors import ExperimentError, MissingExtraError, OpragError, OptionError
-from oprag.index.tokenizers import BUILT_IN, TIKTOKEN
+from oprag.index.tokenizers import BUILT_IN, TIKTOKEN, counter_named
 from oprag.methods.prompts import OUR_PROMPTS, as_prompts
 from oprag.options import check_count, check_names, check_text
 
@@ -133,12 +133,12 @@ class Experiment(StrictModel):
     @cached_property
     def token_counter(self) -> TokenCounter:
         """The token counter of contexts and prompts; raises an ExperimentError if `count_tokens` is invalid."""
-        if any(data_set.missing for data_set in self.data.values()):
-            return approximate_tokens  # nothing is counted, so no tokenizer needs to be there
+        given = self.count_tokens
+        # A context whose counter is this very function is marked as approximate. Without data, nothing is counted.
+        if given in ("approximate", approximate_tokens) or any(data_set.missing for data_set in self.data.values()):
+            return approximate_tokens
         with _at("count_tokens"):
-            counter = counter_of(self.count_tokens)
-        # Return this exact function, since a context checks for it to mark its token count as approximate.
-        return approximate_tokens if counter.identity == "approximate" else counter
+            return counter_named(given) if isinstance(given, str) else counter_of(given)
 
     @cached_property
     def grid_cells(self) -> Cells:

@@ -1,5 +1,6 @@
 import json
 import sys
+from functools import partial
 
 import pytest
 from tokenizers import Tokenizer
@@ -10,7 +11,7 @@ from tokenizers.processors import TemplateProcessing
 from oprag import LocalEmbedder, split_tokens
 from oprag.compare.providers.identity import counter_of
 from oprag.errors import OpragError, TokenizerError
-from oprag.index.tokenizers import tokenizer_named
+from oprag.index.tokenizers import counter_named, tokenizer_named
 from tests.helpers import run_python
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -46,7 +47,7 @@ def encoding(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("name", "tokens"), [("approximate", 10), ("words", 7), ("characters", 39), ("local", None)])
 def test_what_comes_with_the_package(name, tokens):
     expected = LocalEmbedder().count_tokens(TEXT) if tokens is None else tokens
-    counter = counter_of(name)
+    counter = counter_named(name)
     assert counter(TEXT) == expected
     assert counter.name == name
     assert counter("") == 0
@@ -54,34 +55,33 @@ def test_what_comes_with_the_package(name, tokens):
 
 
 def test_a_folder_and_a_file_of_hugging_face(folder):
-    counter = counter_of(f"huggingface:{folder}")
+    counter = counter_named(f"huggingface:{folder}")
     # Eight, though it cuts off behind four, fills up to a hundred and puts one before.
     assert counter(TEXT) == 8
     assert counter("harbour \ud800") == 2
-    assert counter_of(f"huggingface:{folder / 'tokenizer.json'}").identity == counter.identity
+    assert counter_named(f"huggingface:{folder / 'tokenizer.json'}").identity == counter.identity
     windows = split_tokens(TEXT, tokenizer_named(f"huggingface:{folder}").tokenizer, chunk_size=3)
     assert [window.text for window in windows] == ["The harbour of ", "Aldmere has nine ", "cranes."]
 
 
 def test_it_is_known_by_what_it_holds(folder, tmp_path):
-    first = counter_of(f"huggingface:{folder}").identity
+    first = counter_named(f"huggingface:{folder}").identity
     copy = tmp_path / "copy"
     copy.mkdir()
     content = json.loads((folder / "tokenizer.json").read_text())
     (copy / "tokenizer.json").write_text(json.dumps(content | {"truncation": None}))
-    assert counter_of(f"huggingface:{copy}").identity == first
+    assert counter_named(f"huggingface:{copy}").identity == first
     other = tmp_path / "other"
     other.mkdir()
     content["model"]["vocab"]["cranes"] = 4
     (other / "tokenizer.json").write_text(json.dumps(content))
-    assert counter_of(f"huggingface:{other}").identity != first
+    assert counter_named(f"huggingface:{other}").identity != first
 
 
 def test_an_encoding_of_tiktoken(encoding):
     code = (
-        "from oprag.compare.providers.identity import counter_of\n"
-        "from oprag import split_tokens; from oprag.index.tokenizers import tokenizer_named\n"
-        f"counter = counter_of({encoding!r})\n"
+        "from oprag import split_tokens; from oprag.index.tokenizers import counter_named, tokenizer_named\n"
+        f"counter = counter_named({encoding!r})\n"
         "print(counter('the he <|end|>'), counter.identity)\n"
         f"windows = split_tokens('the theme', tokenizer_named({encoding!r}).tokenizer, chunk_size=3)\n"
         "print([window.text for window in windows])"
@@ -106,8 +106,9 @@ def negative(text):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "word", "tiktoken:", "huggingface: ", "nobody:count", None, 3, str, "x".count, ":", "a:b:c"]
+    "wrong",
+    ["", "word", "tiktoken:", "huggingface: ", "nobody:count", ":", "a:b:c", None, 3, str, "x".count, partial(by_tens)],
 )
 def test_what_is_no_counter(wrong):
-    with pytest.raises(OpragError, match=r"must be .*one of approximate|method"):
-        counter_of(wrong)
+    with pytest.raises(OpragError, match=r"must be .*one of approximate"):
+        counter_named(wrong) if isinstance(wrong, str) else counter_of(wrong)

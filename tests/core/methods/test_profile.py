@@ -21,6 +21,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from oprag import ContextOptions, __version__, approximate_tokens
 from oprag.compare.providers.identity import counter_of
 from oprag.errors import InputFileError, MissingExtraError, OptionError
+from oprag.index.tokenizers import counter_named
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.helpers import word_offsets
@@ -106,8 +107,8 @@ def test_a_counter_is_what_experiments_mean_by_its_name():
     def loaded(counter):
         return Profile(context={"count_tokens": counter}).context["count_tokens"]
 
-    assert loaded("words") == loaded(counter_of("words")) == counter_of("words")
-    for counter in ("approximate", approximate_tokens, counter_of("approximate")):
+    assert loaded("words") == loaded(counter_named("words")) == counter_named("words")
+    for counter in ("approximate", approximate_tokens, counter_named("approximate")):
         assert loaded(counter) is approximate_tokens
 
 

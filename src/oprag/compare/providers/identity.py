@@ -16,9 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from oprag._internal.masking import describe, without_keys
-from oprag._internal.tokens import approximate_tokens
 from oprag.errors import ExperimentError
-from oprag.index.tokenizers import COUNTERS, LOCAL, NamedTokenizer, counter_named
+from oprag.index.tokenizers import COUNTERS, LOCAL, NamedTokenizer
 
 __all__ = [
     "LOCAL",
@@ -57,11 +56,7 @@ def _path_of(value: Any, separator: str = ".") -> str:
 
 
 def counter_of(given: Any) -> NamedTokenizer:
-    """A token counter, from a name in `oprag.index.tokenizers` or from a function."""
-    if given is approximate_tokens:
-        given = "approximate"
-    if isinstance(given, str):
-        return counter_named(given)
+    """A token counter from a function."""
     # Methods and partial functions share a name, but may count differently.
     if not inspect.isfunction(given):
         known = f"a function of a module or one of {', '.join(COUNTERS)}"

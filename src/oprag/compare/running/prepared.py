@@ -16,7 +16,7 @@ from oprag.compare.grid import Cell, Cells, axes
 from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.chat_models import Model
-from oprag.compare.providers.identity import counter_of, qualified_name
+from oprag.compare.providers.identity import qualified_name
 from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder, ModelSpec
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.prompts import STEPS, Prompts
@@ -233,7 +233,7 @@ class PreparedExperiment:
             "embedders": {name: embedder.name for name, embedder in self.embedders.items()},
             "metrics": list(experiment.metric_names),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
-            "count_tokens": counter_of(experiment.count_tokens).name,
+            "count_tokens": getattr(experiment.token_counter, "name", "approximate"),
             "limits": experiment.limits.model_dump(),
             "prices": {name: price.model_dump() for name, price in experiment.prices.items()},
         }
@@ -242,7 +242,7 @@ class PreparedExperiment:
     def _common(self) -> dict[str, Any]:
         """The part of the cell identity that is the same in all cells."""
         return {
-            "count_tokens": counter_of(self.experiment.count_tokens).identity,
+            "count_tokens": getattr(self.experiment.token_counter, "identity", "approximate"),
             "prompts": _prompts_key(self.experiment.prompts),
             # An answer is stored with its scores, so other metrics need another cell; it shares the replies.
             "metrics": sorted(one.identity for one in self.metrics),
