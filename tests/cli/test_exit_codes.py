@@ -50,7 +50,7 @@ MODEL_FAILS = {
 READS = {
     "ask": "oprag.cli.ask.read_sources",
     "demo": "oprag.cli.demo.index_sources",
-    "check": "oprag.compare.data.records.json_records",
+    "check": "oprag.compare.data.files.json_records",
     "compare": "oprag.compare.experiment.Experiment.from_file",
     "report": "oprag.compare.report.write.write_report",
     "sweep": "oprag.compare.data.read.read_data",

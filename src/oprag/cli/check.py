@@ -73,7 +73,8 @@ def _checked(path: Path, options: ContextOptions, read_source: str | None, max_c
 
 
 def _rows(path: Path) -> list[StoredChunk]:
-    from oprag.compare.data.records import DataSetBuilder, json_records
+    from oprag.compare.data.files import json_records
+    from oprag.compare.data.read import DataSetBuilder
 
     if path.is_dir():
         raise InputFileError(f"{path} is a folder; {_ADVICE}", str(path))
@@ -89,7 +90,7 @@ def _rows(path: Path) -> list[StoredChunk]:
 
 
 def _row(chunk: Mapping[str, Any]) -> StoredChunk:
-    from oprag.compare.data.records import RecordError
+    from oprag.compare.data.files import RecordError
 
     text, metadata = chunk.get("text", chunk.get("page_content")), chunk.get("metadata")
     if not isinstance(text, str):

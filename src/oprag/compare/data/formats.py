@@ -8,23 +8,27 @@ from functools import partial
 from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oprag._internal.files.reading import file_text
-from oprag.compare.data.files import files_in, needed_file, read_bytes
-from oprag.compare.data.records import (
-    DataSetBuilder,
+from oprag.compare.data.files import (
     Documents,
     Record,
     as_list,
     csv_records,
     documents_by_name,
     documents_in,
+    files_in,
     json_lines,
     json_records,
+    needed_file,
+    read_bytes,
 )
 from oprag.errors import OptionError
 from oprag.options import check_bool, check_choice, check_text
+
+if TYPE_CHECKING:
+    from oprag.compare.data.read import DataSetBuilder
 
 __all__ = ["FORMATS", "Format", "Line"]
 

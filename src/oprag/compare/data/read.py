@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
@@ -14,15 +17,25 @@ from oprag._internal.masking import describe, reason
 
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
-from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.data.files import file_inside, stem, without_gz
+from oprag.compare.data.data_set import DataSet, DocumentText, Evidence, Question, problem_of
+from oprag.compare.data.files import (
+    Documents,
+    Record,
+    RecordError,
+    Row,
+    as_list,
+    document_file,
+    file_inside,
+    is_within,
+    stem,
+    without_gz,
+)
 from oprag.compare.data.formats import FORMATS, Line
-from oprag.compare.data.records import DataSetBuilder, Documents, Record, RecordError, Row, as_list, document_file
 from oprag.compare.validation import Name, Natural, Text, pydantic
-from oprag.errors import InputFileError, OptionError
+from oprag.errors import DataError, InputFileError, OptionError
 from oprag.options import check_choice, check_count, check_names, check_text
 
-__all__ = ["format_options", "read_data"]
+__all__ = ["DataSetBuilder", "format_options", "read_data"]
 
 
 def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual name
@@ -206,3 +219,96 @@ def _right_choice(right: Any, choices: Sequence[str]) -> int:
             f"{describe(list(choices))}, got {describe(right)}"
         )
     return meant[0]
+
+
+class DataSetBuilder:
+    """Builds a data set from files, which must be inside the folder `within`, if given, and not hidden there."""
+
+    def __init__(self, path: Path, within: Path | None = None) -> None:
+        self.path: Path = path
+        self._within = None if within is None else within.resolve()
+        self._documents: dict[str, DocumentText] = {}
+        self._names: dict[Hashable, str] = {}
+        self._questions: dict[str, Question] = {}
+        self._files: dict[Path, None] = {}
+
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Raise a problem in this block as a DataError with this location."""
+        try:
+            yield
+        except (RecordError, InputFileError) as error:
+            raise DataError(f"{place}: {error}", str(self.path)) from error
+
+    def check_inside(self, path: Path) -> None:
+        """Raise if a file or folder must not be read."""
+        if self._within is not None and not is_within(self._within, path):
+            raise InputFileError(
+                f"{path} is hidden, or is outside the folder {self._within} after following links; move it into the "
+                "folder, or use an Experiment in Python",
+                str(path),
+            )
+
+    def reads(self, path: Path) -> Path:
+        """Register a file before it is read; raises if it must not be read."""
+        self.check_inside(path)
+        self._files[path] = None
+        return path
+
+    def document(self, key: Hashable, name: str, read: Callable[[], DocumentText]) -> str:
+        """Add a document and return its name; documents with the same key are one, which is read once."""
+        if key not in self._names:
+            text = read()
+            if not any(map(str.strip, [text] if isinstance(text, str) else text)):
+                raise RecordError(f"the text of the document {describe(name)} must not be empty")
+            if self._documents.setdefault(name, text) != text:
+                raise RecordError(
+                    f"another document {describe(name)} already exists with a different text; names must be unique"
+                )
+            self._names[key] = name
+        return self._names[key]
+
+    def context(self, text: str, name: str) -> str:
+        """Add a document that is part of a question record and return its name; equal texts are one document."""
+        return self.document(text, name, lambda: text)
+
+    def question(
+        self,
+        *,
+        id: str,  # noqa: A002  # field name of Question
+        documents: Iterable[str],
+        answers: Iterable[str] = (),
+        choices: Iterable[str] = (),
+        evidence: Iterable[Evidence] = (),
+        about: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> None:
+        """Add a question about documents that were added; the right choice is the gold answer if there are none."""
+        if id in self._questions:
+            raise RecordError(f"the id {describe(id)} is used twice; ids must be unique")
+        question = Question(
+            id=id,
+            documents=tuple(dict.fromkeys(documents)),
+            answers=tuple(answers),
+            choices=tuple(choices),
+            evidence=tuple(evidence),
+            about={name: _plain(value) for name, value in (about or {}).items() if value is not None},
+            **fields,
+        )
+        if problem := problem_of(question, self._documents):
+            raise RecordError(problem)
+        if question.labels and not question.answers:
+            question = replace(question, answers=question.labels[:1])
+        self._questions[id] = question
+
+    def data_set(self, name: str) -> DataSet:
+        """Return the finished data set; raises if it has no questions."""
+        if not self._questions:
+            raise DataError(f"{self.path} contains no questions", str(self.path))
+        questions = tuple(self._questions.values())
+        return DataSet(name=name, documents=self._documents, questions=questions, files=tuple(self._files))
+
+
+def _plain(value: Any) -> str | int | float:
+    """The value of a field; lists and objects as JSON."""
+    return value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from oprag._internal.files.opening import open_regular
-from oprag.compare.data.records import DataSetBuilder
+from oprag.compare.data.read import DataSetBuilder
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ import pytest
 
 from oprag._internal.files.pdf import pdf_pages
 from oprag.compare import read_data
-from oprag.compare.data import records
 from oprag.errors import InputFileError, OptionError
 from tests.compare.data.writing import compressed, evidence_texts, only, refused, write
 from tests.pdfs import pdf
@@ -257,7 +256,7 @@ def pages_once(name, data, extra, known={}):  # noqa: B006
 
 @pytest.fixture(autouse=True)
 def _pages(monkeypatch):
-    monkeypatch.setattr(records, "pdf_pages", pages_once)
+    monkeypatch.setattr("oprag.compare.data.files.pdf_pages", pages_once)
 
 
 def lay(folder: Path, files: dict[str, Any], options: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
