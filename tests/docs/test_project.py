@@ -64,13 +64,15 @@ def test_extras_that_are_named_exist():
 
 
 def test_an_error_names_an_extra_that_exists():
+    places = {"MissingExtraError": 1, "import_extra": 2}  # of the extra among the arguments
     named = []
     for path in sorted((ROOT / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "MissingExtraError":
-                has_command = len(node.args) == 3 or any(one.arg == "command" for one in node.keywords)
-                if isinstance(node.args[1], ast.Constant) and not has_command:
-                    named.append(node.args[1].value)
+            place = places.get(getattr(node.func, "id", ""), 0) if isinstance(node, ast.Call) else 0
+            if place and isinstance(node, ast.Call):
+                has_command = len(node.args) > place + 1 or any(one.arg == "command" for one in node.keywords)
+                if isinstance(one := node.args[place], ast.Constant) and not has_command:
+                    named.append(one.value)
     assert len(named) > 15
     assert set(named) <= set(FOR_USERS)
 

@@ -108,7 +108,7 @@ class Experiment(StrictModel):
                 _ = experiment.grid_cells
         return experiment
 
-    def model_post_init(self, _: Any, /) -> None:
+    def model_post_init(self, context: Any, /) -> None:  # noqa: ARG002
         """Reject values that contradict each other."""
         if not (self.grid or self.methods):
             raise ExperimentError("grid is missing; set at least one value of an axis, or methods", self.grid)
