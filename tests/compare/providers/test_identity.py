@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+from langchain_core.language_models import FakeListChatModel
 from llama_index.core import PromptTemplate
 from pydantic import BaseModel, SecretStr
 
@@ -85,6 +86,14 @@ def test_what_is_bound_to_a_model_counts():
     ]
     assert len(set(bound)) == len(bound)
     assert ModelSpec(Hosted().bind(stop=["."]), "m").open().identity == bound[1]
+
+
+def test_a_model_without_a_name_is_known_by_the_given_one_and_its_settings():
+    fake = FakeListChatModel(responses=["a", "b"])
+    before = ModelSpec(fake, "m").open().identity
+    fake.invoke("hello")
+    assert ModelSpec(fake, "m").open().identity == before
+    assert ModelSpec(FakeListChatModel(responses=["a"]), "m").open().identity != before
 
 
 def test_models_of_llama_index():

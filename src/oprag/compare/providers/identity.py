@@ -101,8 +101,8 @@ _IRRELEVANT = re.compile(
     r"|timeout|max_retries|batch_size|a?client|proxy|proxies|callback_manager|calls|usage)"
     r"|key|secret_key|token|hf_token|pat|cache|callbacks?|metadata|rate_limiter|tags|verbose"
 )
-# Fields of models that do not affect replies, or come from tables that change with each release of a package.
-_IGNORED = {"name", "profile", "custom_get_token_ids", "streaming", "stream_usage", "disable_streaming"}
+# Fields of models that do not affect replies, come from tables that change with each release of a package, or count.
+_IGNORED = {"name", "profile", "custom_get_token_ids", "streaming", "stream_usage", "disable_streaming", "i"}
 # Attributes with clients, whose address may come from the environment instead of a setting.
 _CLIENTS = ("root_client", "client", "_client")
 # Packages whose functions are identified by their path: a user's function could change under the same path.
