@@ -111,14 +111,14 @@ class TestIdentity:
         monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@elsewhere/v1")
         second = ModelSpec("openai:gpt-x").open().identity
         assert second != first
-        monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://me:another@elsewhere/v1")
         assert ModelSpec("openai:gpt-x").open().identity == second
 
-    def test_a_login_in_an_address_is_no_part_of_it(self):
+    def test_the_login_in_an_address_is_no_part_of_it(self):
         def at(address):
             return ModelSpec("openai:gpt-x", base_url=address).open().identity
 
-        assert at("http://me:secret@host/v1") == at("http://host/v1")
+        assert at("http://me:secret@host/v1") == at("http://you:another@host/v1") != at("http://me:secret@other/v1")
 
     def test_it_is_the_same_in_every_process(self):
         spec = ModelSpec("openai:gpt-x", temperature=0, base_url="http://me:secret@host/v1")
