@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oprag._internal.tokens import count
+
+# If pydantic is missing, this import raises the error that names the extra to install.
+from oprag.compare import validation  # noqa: F401
 from oprag.compare.db.records import Spent
 from oprag.compare.validation import Amount, Natural, StrictModel
 from oprag.methods.answer import Completion, Usage

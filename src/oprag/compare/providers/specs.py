@@ -255,6 +255,8 @@ def load_embedder(name: str, settings: Mapping[str, Any]) -> Embedder:
         from oprag.embedding.static import local_embedder
 
         return local_embedder()
+    if ":" not in name:
+        raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
     init_embeddings = import_extra("langchain.embeddings", f"The embedder {name!r}", "langchain").init_embeddings
     from oprag.langchain.embedder import as_embedder
 
