@@ -74,7 +74,9 @@ class ContextInputs:
 
     def undecided(self, options: ContextOptions) -> list[Undecided]:
         """The sources whose order their retrieved chunks do not determine; none if the options do not need it."""
-        if options.position_key is not None or (options.order != "source" and not options.continuity):
+        needed = options.order == "source" or options.continuity or options.reads_around
+        needed = needed or options.on_missing_position != "last"
+        if options.position_key is not None or not needed:
             return []
         # With chunks around it, a single chunk needs a position, too.
         return undecided(self.place(options), minimum=1 if options.reads_around or self.place_each else 2)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from oprag.chunk import Chunk
 from oprag.pipeline.headings import Heading, headings_in, title_of
 from oprag.pipeline.joined import join_chunks
-from oprag.pipeline.section import SECTION_FIELDS, heading_levels
+from oprag.pipeline.section import SECTION_FIELDS
+from oprag.positions.fields import heading_levels
 from oprag.positions.readings import page_of
 
 __all__ = ["MAX_LINES", "OutlineEntry", "outline_entries"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
@@ -24,6 +25,7 @@ from oprag.langchain.wrapped import walk
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
 from oprag.options import requires
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["ChainOutput", "OutputKeys", "checked_inputs", "with_inputs", "without_retrievers"]
 
@@ -184,4 +186,11 @@ class ChainOutput:
 
 
 def _identity(document: Document) -> tuple[Any, ...]:
-    return document.id, document.page_content, str(document.metadata)
+    """What is the same for every question: neither scores nor ranks, which rerankers and `annotate` write."""
+    stated = document.metadata.items() if document.id is None else ()
+    stable = [f"{name}: {value}" for name, value in stated if name != METADATA_KEY and not _is_score(value)]
+    return document.id, document.page_content, *sorted(stable)
+
+
+def _is_score(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, Integral)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from oprag._internal.text_table import one_line, printable
 from oprag.chunk import Chunk
-from oprag.positions.fields import with_usual_fields
+from oprag.positions.fields import heading_levels, level_fields, with_usual_fields
 
-__all__ = ["SECTION_FIELDS", "heading_levels", "section_of"]
+__all__ = ["SECTION_FIELDS", "section_of"]
 
-_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 _LIST_FIELD = "headings"  # a list, the outermost heading first
 _PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
 SECTION_FIELDS = ("section", "section_title", "heading", "chapter")
@@ -38,16 +35,7 @@ def section_of(chunk: Chunk) -> str:
     return " > ".join(filter(None, titles)) or chunk.section
 
 
-def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the heading of each of the six levels that Markdown and HTML splitters store, such as "Header 1"."""
-    path = [""] * 6
-    for name, value in metadata.items():
-        if isinstance(value, str) and (match := _LEVEL_FIELD.fullmatch(str(name))):
-            path[int(match[1]) - 1] = value
-    return path
-
-
 @lru_cache
 def _may_have_headings(fields: tuple[Any, ...]) -> bool:
     """Whether one of these metadata keys may contain headings; cached, as the chunks of a store share their keys."""
-    return any(name in _FIELDS or _LEVEL_FIELD.fullmatch(str(name)) for name in fields)
+    return bool(level_fields(fields)) or not _FIELDS.isdisjoint(fields)

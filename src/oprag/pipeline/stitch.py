@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk, Passage, PositionKind, Span
+from oprag.positions.fields import NUMBERING_FIELD
 from oprag.positions.readings import is_exact
 
 __all__ = [
@@ -181,6 +182,9 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
     a, b = first.position, second.position
     # The sequence of a store tells it only where all chunks are listed, or texts overlap.
     if a is None or b is None or a.kind is not b.kind or a.kind not in NUMBERED:
+        return None
+    if first.document_id != second.document_id and NUMBERING_FIELD not in first.metadata:
+        # Other tools may number the chunks of each document from 0.
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
 

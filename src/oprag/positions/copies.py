@@ -134,6 +134,10 @@ def _is_again(chunks: Sequence[Chunk], names: Sequence[Any], parts: Sequence[_Pa
         from_start = parts[0].target <= _MAX_HEAD
         to_end = target + length >= parts[0].start - _MAX_HEAD
         return from_start or to_end or start + length == len(names)
+    # The version begins before the first part if its first chunks were edited.
+    begin = parts[0].start - (parts[0].target if parts[0].target <= _MAX_HEAD else 0)
+    if 2 * sum(part.length for part in parts) >= len(names) - begin and _turn(names[begin - 1][1], names[begin][1]) < 0:
+        return True
     if len(parts) > 1 or start + length < len(names):
         return False
     turn = _turn(names[start - 1][1], names[start][1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 __all__ = [
@@ -26,7 +27,9 @@ __all__ = [
     "STAMP_FIELD",
     "START_FIELDS",
     "WITHIN_PAGE_FIELDS",
+    "heading_levels",
     "is_by_store",
+    "level_fields",
     "with_usual_fields",
 ]
 
@@ -75,6 +78,8 @@ NUMBER_FIELDS = (
 """Other numbers that grow along a source, and that several chunks may share."""
 WITHIN_PAGE_FIELDS = (*STAMPED_FIELDS, *NUMBER_FIELDS, "top")
 """Numbers that may start again on each page, and then order the chunks of a page."""
+
+_LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 
 READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
 """The metadata keys that sources and positions are read from."""
@@ -128,6 +133,22 @@ def with_usual_fields(metadata: Mapping[Any, Any]) -> Mapping[Any, Any]:
             found.setdefault(field, value)
     # Fields that are written as usual take precedence.
     return {**found, **metadata}
+
+
+@lru_cache
+def level_fields(fields: tuple[Any, ...]) -> Mapping[str, int]:
+    """Return which metadata keys contain the heading of a level, from 0; cached, as chunks of a store share them."""
+    found = ((name, _LEVEL_FIELD.fullmatch(str(name))) for name in fields)
+    return {name: int(level[1]) - 1 for name, level in found if level}
+
+
+def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the heading of each of the six levels that Markdown and HTML splitters store, such as "Header 1"."""
+    path = [""] * 6
+    for name, level in level_fields(tuple(metadata)).items():
+        if isinstance(metadata[name], str):
+            path[level] = metadata[name]
+    return path
 
 
 def _value_at(metadata: Mapping[Any, Any], path: _Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise, takewhile
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Key, Span
@@ -34,6 +35,9 @@ _MIN_KNOWN = 0.2
 _FEW_KNOWN = 6
 _MIN_RUN = 2
 _MIN_AGAIN = 3  # chunks of the second of two parts whose numbers begin again
+_MIN_PAGES = 3  # of a part or file that begins again; fewer may be edited pages, or chunks in no order
+_FEWER = 3  # times fewer chunks on a page
+_NUMBERED_LENGTH = 2  # of the key of a number; other labels have more parts
 _MAX_MOVED = 0.3  # share of the chunks that were added later
 _MIN_RISING = 4  # values that rise by chance are fewer
 
@@ -56,11 +60,14 @@ class Witness(NamedTuple):
         field: The field.
         order: The index of each chunk in the sequence of the store, in the order of the source.
         unsure: The indices of chunks whose place neither tells for certain.
+        files: The number of the file of each chunk, if page numbers begin again, which they do not do in one file; only
+            the sequence tells the order of the files.
     """
 
     field: str
     order: list[int]
     unsure: frozenset[int] = frozenset()
+    files: tuple[int, ...] = ()
 
 
 def confirmed_order(
@@ -69,9 +76,9 @@ def confirmed_order(
     """Return the order of the chunks of a source if a field confirms the sequence of the store.
 
     A field confirms it if its values count up along the sequence. They may begin again, such as page labels of a file
-    with several parts, or offsets that count from each page. A part that fills a gap of an earlier one was added later,
-    and goes there. Otherwise, nearly all values must agree with the sequence: a value amid the sequence that does not
-    is wrong, and one at its end belongs to a chunk that was added later.
+    with several parts, page numbers of several files, or offsets that count from each page. A part that fills a gap of
+    an earlier one was added later, and goes there. Otherwise, nearly all values must agree with the sequence: a value
+    amid the sequence that does not is wrong, and one at its end belongs to a chunk that was added later.
 
     Args:
         chunks: All chunks of the source, in the sequence of the store.
@@ -101,7 +108,7 @@ def confirmed_order(
         known = _known(found, field)
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
             continue
-        sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0)
+        sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0, field in PAGE_NUMBER_FIELDS)
         # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
         # page numbers contradict it.
         once = field in {*NUMBER_FIELDS, LOCATED}
@@ -110,8 +117,8 @@ def confirmed_order(
         witness = witness or _mostly_rising(known, texts, sort)
         if witness is not None:
             stated = [value is not None for value in found]
-            edges = _unsure_edges(known, stated, overlaps)
-            return Witness(field, witness.order, witness.unsure | edges)
+            unsure = _unsure_edges(known, stated, overlaps) | _without_room(known, texts, sort)
+            return witness._replace(field=field, unsure=witness.unsure | unsure)
     return None
 
 
@@ -136,7 +143,7 @@ def _pages_are_against(
     for field in PAGE_NUMBER_FIELDS:
         known = _known(values.get(field, []), field)
         if len(known) == len(texts) and len({key for _, key in known}) > 1:
-            pages = _Field(distinct=False)
+            pages = _Field(distinct=False, is_page=True)
             return (_counted_up(known, metadata, texts, pages) or _mostly_rising(known, texts, pages)) is None
     return False
 
@@ -147,10 +154,12 @@ class _Field(NamedTuple):
     Attributes:
         distinct: Whether two chunks of different text cannot share a value.
         start: Where a key has a start offset in characters, counted from its end; 0 if it has none.
+        is_page: Whether these are page numbers, which do not begin again in one file.
     """
 
     distinct: bool
     start: int = 0
+    is_page: bool = False
 
 
 def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
@@ -169,6 +178,17 @@ def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]
     return frozenset(unsure)
 
 
+def _without_room(known: _Known, texts: Sequence[str], field: _Field) -> frozenset[int]:
+    """Return the chunks without an offset for which there is no room between the chunks before and after them."""
+    unsure: set[int] = set()
+    for (first, low), (second, high) in pairwise(known) if field.start else ():
+        between = range(first + 1, second)
+        room = high[field.start] - low[field.start] - len(texts[first])
+        if low < high and room < sum(len(texts[index]) for index in between) / 2:
+            unsure.update(between)
+    return frozenset(unsure)
+
+
 def _known(values: list[Any], field: str) -> _Known:
     """Return the valid values as comparable keys, with their indices; the first part of a key is its style."""
     if field == LABEL_FIELD:
@@ -181,41 +201,66 @@ def _known(values: list[Any], field: str) -> _Known:
 
 def _style(key: Key) -> Any:
     """The style of a label: roman, a number, or the text before the number, such as "A-"."""
-    return key[0] if len(key) == 2 else (key[0], key[1][2] if key[1][0] else "")
+    return key[0] if len(key) == _NUMBERED_LENGTH else (key[0], key[1][2] if key[1][0] else "")
 
 
 def _counted_up(
     known: _Known, metadata: Sequence[Mapping[str, Any]], texts: Sequence[str], field: _Field
 ) -> Witness | None:
     """Return the order if the values count up in parts, each of which begins low or fills a gap of an earlier part."""
-    lowest: dict[Any, Key] = {}
-    for _, key in known:
-        style = _style(key)
-        lowest[style] = min(key, lowest.get(style, key))
     parts: list[_Known] = []
     for index, key in known:
         if parts and _follows(parts[-1][-1], (index, key), texts, distinct=field.distinct):
             parts[-1].append((index, key))
         else:
             parts.append([(index, key)])
-    if len(known) < _MIN_RUN * len(parts) or _are_files(parts, metadata):
+    if len(known) < _MIN_RUN * len(parts) or _are_files(parts, metadata) or _is_edit(parts, field):
         return None
-    if len(parts) > 1 and (not _is_low(parts[0][0][1], lowest) or _is_edit(parts, field)):
+    moved = _moved(parts, len(texts), field)
+    # If many chunks are out of turn, the sequence as a whole is not confirmed.
+    if moved is None or len(moved) > _MAX_MOVED * len(texts):
         return None
+    witness = Witness("", _with_moved(len(texts), moved), _beside_moved(known, moved))
+    files = [part for part in parts if part[0][0] not in moved]
+    if not field.is_page or len(files) == 1:
+        return witness
+    if min(len({key for _, key in file}) for file in files) < _MIN_PAGES:
+        return None
+    starts = [file[0][0] for file in files[1:]]
+    return witness._replace(files=tuple(bisect_right(starts, moved.get(index, index)) for index in range(len(texts))))
+
+
+def _moved(parts: Sequence[_Known], count: int, field: _Field) -> dict[int, int] | None:
+    """Return the chunks of parts that fill a gap, each with the chunk that it follows; None if a part begins amid."""
+    lowest: dict[Any, Key] = {}
+    for _, key in chain.from_iterable(parts):
+        style = _style(key)
+        lowest[style] = min(key, lowest.get(style, key))
     moved: dict[int, int] = {}
-    for number, part in enumerate(parts[1:], 1):
+    for number, part in enumerate(parts):
         after = _gap(part, parts[:number])
-        if after is None and moved:
-            # What was added later is at the end.
-            return None
         if after is not None:
             # All chunks up to the next part, also those without a value.
-            end = parts[number + 1][0][0] if number + 1 < len(parts) else len(texts)
+            end = parts[number + 1][0][0] if number + 1 < len(parts) else count
             moved.update(dict.fromkeys(range(part[0][0], end), after))
-        elif not _begins_again(part, parts[:number], lowest):
+        # What was added later is at the end.
+        elif moved or (len(parts) > 1 and not _begins_again(part, parts[:number], lowest)):
             return None
-    # If many chunks are out of turn, the sequence as a whole is not confirmed.
-    return Witness("", _with_moved(len(texts), moved)) if len(moved) <= _MAX_MOVED * len(texts) else None
+        elif number and not field.distinct and _has_large_gaps(part):
+            # Edited chunks of some pages.
+            return None
+    return moved
+
+
+def _beside_moved(known: _Known, moved: Mapping[int, int]) -> frozenset[int]:
+    """Return the chunks without a value before a part that was moved, and where it was moved to."""
+    ends = {first: second for (first, _), (second, _) in pairwise(known)}
+    starts = {second: first for first, second in ends.items()}
+    unsure: set[int] = set()
+    for index, after in moved.items():
+        unsure.update(range(starts.get(index, index) + 1, index))
+        unsure.update(range(after + 1, ends.get(after, after)))
+    return frozenset(unsure)
 
 
 def _follows(before: tuple[int, Key], after: tuple[int, Key], texts: Sequence[str], *, distinct: bool) -> bool:
@@ -241,18 +286,32 @@ def _begins_again(part: _Known, earlier: Sequence[_Known], lowest: Mapping[Any, 
     )
 
 
+def _has_large_gaps(part: _Known) -> bool:
+    """Return whether most numbers between the first and the last one of a part are missing."""
+    (_, first), (_, last) = part[0], part[-1]
+    is_number = len(first) == len(last) == _NUMBERED_LENGTH
+    return is_number and 2 * len({key for _, key in part}) < last[1] - first[1] + 1
+
+
 def _is_low(first: Key, lowest: Mapping[Any, Key]) -> bool:
     """Return whether a numbering begins with this value."""
-    number = first[1] if len(first) == 2 else None
+    number = first[1] if len(first) == _NUMBERED_LENGTH else None
     return first == lowest[_style(first)] or (number is not None and number <= 1)
 
 
 def _is_edit(parts: Sequence[_Known], field: _Field) -> bool:
-    """Return whether the second of two parts may be the edited first chunks of the other one."""
-    if len(parts) != 2 or len(parts[1]) >= _MIN_AGAIN:
-        return False
-    first, second = ({key for _, key in part} for part in parts)
-    return field.distinct or not first.isdisjoint(second)
+    """Return whether the last part may be edited chunks of an earlier one: a few, or those of few or of all pages."""
+    *earlier, last = parts
+    if field.distinct:
+        return len(earlier) == 1 and len(last) < _MIN_AGAIN
+    keys = {key for _, key in last}
+    for part in earlier:
+        others = {key for _, key in part}
+        # The pages of a part have about as many chunks as those of another one.
+        fewer = _FEWER * len(last) * len(others) <= len(part) * len(keys)
+        if not keys.isdisjoint(others) and (fewer or len(keys) < _MIN_PAGES):
+            return True
+    return False
 
 
 def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:
@@ -295,9 +354,13 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
         if (key, texts[index]) not in first and _is_inside(index, key, kept, keys, texts)
     }
     wrong = sum((key, texts[index]) not in first for index, key in strays.items()) - len(repeats)
-    if len(known) < _MIN_RISING or wrong > (1 if len(known) < _FEW else (1 - _AGREES) * len(known)):
-        return None
     last = kept[-1][0]
+    most = 1 if len(known) < _FEW else (1 - _AGREES) * len(known)
+    if field.is_page and all(index > last for index in strays):
+        # Chunks of edited pages are at the end.
+        most = max(most, _MAX_MOVED * len(known))
+    if len(known) < _MIN_RISING or wrong > most:
+        return None
     moved: dict[int, int] = {}
     unsure: set[int] = set()
     indices = {index for index, _ in known}
@@ -318,6 +381,12 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
         if not indices.issuperset(range(low + 1, high)):
             # It may also belong after a chunk without a value there.
             unsure.add(index)
+        for one in takewhile(lambda one: one not in indices, range(index + 1, len(texts))):
+            # Added with it, but without a value.
+            moved[one] = index
+            unsure.add(one)
+        # Of the same call, or of the one before.
+        unsure.update(takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
     return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
 
 

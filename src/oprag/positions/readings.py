@@ -5,8 +5,9 @@ Which reading tells the order is decided in `oprag.positions.source_order`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ from oprag.positions.fields import (
     STAMPED_FIELDS,
     START_FIELDS,
     WITHIN_PAGE_FIELDS,
+    heading_levels,
     is_by_store,
+    level_fields,
     with_usual_fields,
 )
 from oprag.positions.source_names import source_parts
@@ -32,6 +35,7 @@ from oprag.positions.values import NUMBERED, TOO_LARGE, label_keys, natural_key,
 
 __all__ = [
     "FRAME_FIELDS",
+    "LINKED",
     "LOCATED",
     "TIES_BY_STORE",
     "Facts",
@@ -45,6 +49,7 @@ __all__ = [
     "located_reading",
     "numberings",
     "page_of",
+    "page_readings",
     "readings_within_pages",
     "runs_against",
     "shared",
@@ -54,12 +59,18 @@ __all__ = [
 
 
 _ATTRIBUTE = "span"
+# A value of `position_key` that is the number of a section, and no decimal number; then all of its strings are.
+_SECTION = r"[0-9]{1,9}(\.[0-9]{1,9}){2,20}|[0-9]{1,9}\.[0-9]{0,8}[1-9]0+"
+_DOTTED = r"[0-9]{1,9}(\.[0-9]{1,9}){0,20}"
+_AWARE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{5,15}(Z|[+-][0-9:]{2,9})"
 _SPAN_PAGE = "span.page"
 _LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
 _SHOWN_PAGES = (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS)
 _PAGES = frozenset(_SHOWN_PAGES)
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
+LINKED = "previous, next"
+"""The fields of positions that links tell."""
 TIES_BY_STORE = ", store"
 """Appended to the field if the chunks of a page are in insertion order."""
 _KIND_NAMES = {
@@ -166,12 +177,16 @@ def _readings(facts: Facts) -> Iterator[Reading]:
         else:
             yield _offsets(facts, PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
     if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
-        yield Reading(PositionKind.LINKS, "previous, next", _chain_keys(facts.chunks))
-    for field, keys in facts.pages.items():
-        yield Reading(PositionKind.PAGE, field, keys)
+        yield Reading(PositionKind.LINKS, LINKED, _chain_keys(facts.chunks))
+    yield from page_readings(facts)
     for field in NUMBER_FIELDS:
         if field in facts.fields:
             yield Reading(PositionKind.PAGE, field, _ordinals(facts.chunks, field))
+
+
+def page_readings(facts: Facts) -> Iterator[Reading]:
+    """Yield the readings of the pages that can be trusted."""
+    yield from (Reading(PositionKind.PAGE, field, keys) for field, keys in facts.pages.items())
 
 
 def _stamps(facts: Facts) -> Iterator[Reading]:
@@ -226,6 +241,12 @@ def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterat
     for field, claims in facts.frames:
         if field == page_field:
             yield facts.offset_field, [claim and claim[1:] for claim in claims]
+    if facts.linked:
+        links = _chain_keys(facts.chunks)
+        runs: dict[Key | None, set[int | None]] = {}
+        for page, link in zip(pages, links, strict=True):
+            runs.setdefault(page, set()).add(link and link[0])
+        yield LINKED, [link if len(runs[page]) == 1 else None for page, link in zip(pages, links, strict=True)]
 
 
 def _ordinals(chunks: Sequence[Chunk], field: str) -> list[Key | None]:
@@ -350,9 +371,9 @@ def _frames(
 
     Offsets are tried relative to each page field, then relative to the source; the first reading that covers every
     chunk ends the search. If offsets contradict each other within a page label, the labels restart (as in merged
-    files), so they are dropped. Page numbers rarely restart, so a contradiction there means that the offsets restart
-    within the page, and the page is kept. A framework's own offsets are relative to the document that was split, so
-    they are comparable only where each page is one document.
+    files), so they are dropped. Page numbers rarely restart, nor do labels of one document each, so a contradiction
+    there means that the offsets restart within the page, and the page is kept. A framework's own offsets are
+    relative to the document that was split, so they are comparable only where each page is one document.
     """
     several = _ATTRIBUTE in offset_field.split(", ") and len({chunk.document_id for chunk in chunks}) > 1
     frames: list[_Frame] = []
@@ -364,14 +385,30 @@ def _frames(
             None if page is None or span is None else (page, span[0], span[1])
             for page, span in zip(keys, offsets, strict=True)
         ]
-        if _disagree(chunks, claims):
-            if page_field == LABEL_FIELD:
+        if _disagree(chunks, claims) or (not page_field and _begin_in_each_section(chunks, offset_field)):
+            if page_field == LABEL_FIELD and not _is_document_each(chunks, keys):
                 del trusted[page_field]
         elif not several or not _across_documents(chunks, claims):
             frames.append(_Frame(page_field, claims))
             if None not in claims:
                 break
     return frames, trusted
+
+
+def _is_document_each(chunks: Sequence[Chunk], pages: Sequence[Key | None]) -> bool:
+    """Return whether the chunks of each page are known to be from one document."""
+    documents: dict[Key | None, set[str | None]] = {}
+    for chunk, page in zip(chunks, pages, strict=True):
+        documents.setdefault(page, set()).add(chunk.document_id)
+    return all(len(names) == 1 and None not in names for names in documents.values())
+
+
+def _begin_in_each_section(chunks: Sequence[Chunk], offset_field: str) -> bool:
+    """Return whether a splitter cut a Markdown or HTML file at its headings before another one wrote the offsets."""
+    fields = {tuple(chunk.metadata) for chunk in chunks}
+    if _ATTRIBUTE in offset_field.split(", ") or not any(map(level_fields, fields)):
+        return False
+    return len({tuple(heading_levels(chunk.metadata)) for chunk in chunks}) > 1
 
 
 def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
@@ -524,23 +561,39 @@ def by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> Readi
     else:
         name = getattr(position_key, "__name__", type(position_key).__name__)
         values = [position_key(chunk) for chunk in chunks]
-    return Reading(PositionKind.KEY, name, [_key(value) for value in values])
+    tuples = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
+    sections = any(isinstance(part, str) and re.fullmatch(_SECTION, part.strip()) for parts in tuples for part in parts)
+    return Reading(PositionKind.KEY, name, [_key(parts, sections=sections) for parts in tuples])
 
 
-def _key(value: Any) -> Key | None:
-    """Convert a caller's value or tuple of values to a key; None if any of them is invalid."""
-    parts = [_part(part) for part in (value if isinstance(value, tuple | list) else [value])]
-    return None if not parts or None in parts else tuple(parts)
+def _key(parts: tuple[Any, ...], *, sections: bool) -> Key | None:
+    """Convert a caller's values to a key; None if any of them is invalid."""
+    keys = [_part(part, sections=sections) for part in parts]
+    return None if not keys or None in keys else tuple(keys)
 
 
-def _part(value: Any) -> Key | None:
-    """Convert a number, text or date to a comparable key."""
+def _part(value: Any, *, sections: bool) -> Key | None:
+    """Convert a number, the number of a section, a text or a date to a comparable key."""
+    text = value.strip() if isinstance(value, str) else ""
+    if sections and re.fullmatch(_DOTTED, text):
+        return (0, *map(int, text.split(".")))
     number = ordinal(value)
     if number is not None:
         return (0, number)
-    text = value.isoformat() if isinstance(value, date) else value.strip() if isinstance(value, str) else ""
+    if isinstance(value, date) or re.fullmatch(_AWARE, text):
+        text = _in_utc(value)
     # A string with a negative number means "not found", like a negative number.
     return (1, *natural_key(text)) if text and not text.startswith("-") else None
+
+
+def _in_utc(value: date | str) -> str:
+    """Return a date in ISO format, in UTC if it has a time zone."""
+    try:
+        found = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        aware = isinstance(found, datetime) and found.utcoffset() is not None
+        return (found.astimezone(UTC) if aware else found).isoformat()  # type: ignore[attr-defined]
+    except (ValueError, OverflowError):
+        return str(value).strip()
 
 
 def ignores_offsets(facts: Facts) -> bool:

@@ -17,7 +17,7 @@ from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionK
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
 from oprag.positions.fields import LABEL_FIELD
-from oprag.positions.insertion_order import agreed_order, confirmed_order
+from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
     FRAME_FIELDS,
@@ -31,6 +31,7 @@ from oprag.positions.readings import (
     ignores_offsets,
     located_reading,
     numberings,
+    page_readings,
     readings_within_pages,
     runs_against,
     shared,
@@ -75,6 +76,7 @@ SHARED_BY_STORE = (
 )
 MISSING = "chunks of a source have no position, so their order is unknown"
 LABELS_ALONE = "page labels alone tell the order of a source, which is wrong if they start again or change style"
+BY_DOCUMENT = "numbers of chunks tell the order of several documents of one source, which is wrong if each begins again"
 SHARED_POSITION = "chunks of a source share a page or another number, so they are ordered by retrieval rank there"
 CONFLICTING_OFFSETS = (
     "the character offsets of a source contradict each other, so they are ignored and the order is uncertain"
@@ -83,7 +85,7 @@ ADDED_AGAIN = "the source seems to have been added to the store more than once"
 TORN_APART = "chunks that overlap were added to the store apart from each other"
 BY_STORE = frozenset({INSERTION_ORDER_ONLY, SHARED_BY_STORE})
 """Causes of doubt where only the order of the store tells the order."""
-_ASSUMED = BY_STORE | {LABELS_ALONE}
+_ASSUMED = BY_STORE | {LABELS_ALONE, BY_DOCUMENT}
 _NOTHING: Mapping[int, tuple[Uncertain, ...]] = MappingProxyType({})
 _EXACT = (PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
 
@@ -332,6 +334,10 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     conflicting = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
     tied = by_page and not conflicting and shared(facts.chunks, chosen.keys)
     missing = (Uncertain(_of_missing(facts), "alone"),) if None in chosen.keys else ()
+    documents = [chunk.document_id for chunk in facts.chunks]
+    by_document = chosen.kind is PositionKind.STAMPED and not facts.pages and numberings(facts.chunks) == {None}
+    if by_document and len(set(documents)) > 1:
+        return {index: (Uncertain(BY_DOCUMENT, "across", name),) for index, name in enumerate(documents)}
     found: dict[int, tuple[Uncertain, ...]] = {}
     for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
         if key is None:
@@ -433,18 +439,24 @@ def _weighed(facts: Facts, listing: Listing) -> SourceOrder:
     overlaps = overlaps_of([chunk.text for chunk in chunks])
     witness = confirmed_order(chunks, facts.located, overlaps, complete=listing.complete)
     if witness is not None:
-        found, order, unsure = witness
-        return _in_sequence(facts, listing, order, overlaps=overlaps, confirmed_by=found, unsure=unsure)
+        adjacent = {index: index + 1 for index, overlap in enumerate(overlaps) if overlap}
+        following = adjacent if witness.order == [*range(len(chunks))] else _successors(chunks, overlaps)
+        return _in_sequence(facts, listing, witness.order, following, witness=witness)
     return _by_overlaps(facts, listing, chosen, overlaps)
 
 
 def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     """Return the order by numbers or offsets of all chunks; a few that the sequence shows to be wrong do not count."""
+    if listing.complete and _has_no_gaps(exact):
+        by_store = exact.kind is PositionKind.STAMPED and stamped_by_store(facts.chunks)
+        return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if by_store else "known")
     offsets = exact.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET)
     order = agreed_order(exact.keys, facts.chunks, offsets=offsets)
     in_order: list[Any] = [exact.keys[index] for index in order or ()]
     if order is not None and any(after < before for before, after in pairwise(in_order)):
-        return _in_sequence(facts, listing, order, confirmed_by=exact.field)
+        overlaps = overlaps_of([chunk.text for chunk in facts.chunks])
+        witness = Witness(exact.field, order)
+        return _in_sequence(facts, listing, order, _successors(facts.chunks, overlaps), witness=witness)
     alone = exact.kind is PositionKind.STAMPED and (
         # Stamps of other tools may begin again in each call.
         stamped_by_store(facts.chunks) or (order is None and None in numberings(facts.chunks))
@@ -452,11 +464,29 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if alone else "known")
 
 
+def _has_no_gaps(exact: Reading) -> bool:
+    """Return whether these are numbers, of all chunks or of those of each page, of which none is missing or repeated.
+
+    None of them is wrong then: a wrong one would leave a gap, or be that of another chunk.
+    """
+    numbers: dict[Any, list[Key]] = {}
+    for key in exact.keys if exact.kind in (PositionKind.STAMPED, PositionKind.PAGE) else ():
+        page, number = (None, key) if exact.kind is PositionKind.STAMPED else key or (None, ())
+        numbers.setdefault(page, []).append(number or ())
+    return bool(numbers) and all(
+        sorted(some) in ([(number,) for number in range(first, first + len(some))] for first in (0, 1))
+        for some in numbers.values()
+    )
+
+
 def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlaps: Sequence[int]) -> SourceOrder:
     """Return the order that overlapping texts tell, else that of metadata or of the unconfirmed sequence."""
     by_sequence = _chained(facts, listing, overlaps)
     if chosen is None or not by_sequence.uncertain:
         return by_sequence
+    if _in_runs(chosen):
+        # Documents of one page each are linked apart.
+        chosen = next((pages for pages in page_readings(facts) if None not in pages.keys), chosen)
     contradicted = runs_against(by_sequence.keys, chosen.keys)
     if None in chosen.keys or _in_runs(chosen):
         return _by_metadata(facts, chosen, complete=True) if contradicted else by_sequence
@@ -476,10 +506,10 @@ def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlap
 def _chained(facts: Facts, listing: Listing, overlaps: Sequence[int]) -> SourceOrder:
     """Return the order of the sequence, with parts that were added apart where their overlaps belong."""
     listed = range(len(facts.chunks))
-    following = successors([chunk.text for chunk in facts.chunks], overlaps)
+    following = _successors(facts.chunks, overlaps)
     refuted = any(after != before + 1 for before, after in following.items())
     if not refuted or 2 * len(following) < len(overlaps):
-        return _in_sequence(facts, listing, listed, overlaps=overlaps, refuted=refuted)
+        return _in_sequence(facts, listing, listed, following, refuted=refuted)
     firsts = sorted(set(listed).difference(following.values()))
     order: list[int] = []
     for first in firsts:
@@ -489,18 +519,21 @@ def _chained(facts: Facts, listing: Listing, overlaps: Sequence[int]) -> SourceO
             index = following.get(index)
     if len(order) < len(listed):
         # Overlaps that form a ring tell nothing.
-        return _in_sequence(facts, listing, listed, overlaps=[0] * len(overlaps))
-    return _in_sequence(facts, listing, order, overlaps=overlaps, refuted=len(firsts) > 1)
+        return _in_sequence(facts, listing, listed, {})
+    return _in_sequence(facts, listing, order, following, refuted=len(firsts) > 1)
+
+
+def _successors(chunks: Sequence[Chunk], overlaps: Sequence[int]) -> dict[int, int]:
+    return successors([chunk.text for chunk in chunks], overlaps)
 
 
 def _in_sequence(
     facts: Facts,
     listing: Listing,
     order: Sequence[int],
+    following: Mapping[int, int],
     *,
-    overlaps: Sequence[int] = (),
-    confirmed_by: str = "",
-    unsure: Collection[int] = (),
+    witness: Witness | None = None,
     refuted: bool = False,
 ) -> SourceOrder:
     """Return the order of a sequence, confirmed by a field or, run by run, by overlapping texts.
@@ -509,9 +542,8 @@ def _in_sequence(
         facts: What the chunks state.
         listing: The chunks.
         order: Their indices in order.
-        overlaps: The overlap of each chunk with the next one in the listing; empty if it was not searched for.
-        confirmed_by: The field that confirms the sequence; empty if only overlaps can.
-        unsure: The chunks whose place the field does not confirm.
+        following: By the index of a chunk, that of the chunk which it overlaps.
+        witness: The field that confirms the sequence; None if only overlaps can.
         refuted: Whether overlaps show that parts of it are out of order.
     """
     chunks = facts.chunks
@@ -521,16 +553,18 @@ def _in_sequence(
     for number, index in enumerate(order):
         text = chunks[index].text
         if number:
-            adjacent = index == before + 1 and overlaps
-            overlap = overlaps[before] if adjacent else overlap_of(chunks[before].text, text)
+            overlap = overlap_of(chunks[before].text, text) if following.get(before) == index else 0
             start = start + len(chunks[before].text) - overlap if overlap else 0
             run += not overlap
-        keys[index] = (0 if confirmed_by else run, number)
+        keys[index] = (0 if witness else run, number)
         runs[index] = Span(start, start + len(text), run)
         before = index
-    if confirmed_by:
-        field = f"{listing.store}, confirmed by {confirmed_by}"
-        uncertain = {index: (Uncertain(INSERTION_ORDER_ONLY, "alone"),) for index in unsure}
+    if witness is not None:
+        field = f"{listing.store}, confirmed by {witness.field}"
+        uncertain = {
+            index: (Uncertain(INSERTION_ORDER_ONLY, "across", file),) for index, file in enumerate(witness.files)
+        }
+        uncertain |= {index: (Uncertain(INSERTION_ORDER_ONLY, "alone"),) for index in witness.unsure}
     else:
         field = f"{listing.store}, {len(chunks) - 1 - run} of {len(chunks) - 1} neighbors overlap"
         cause = TORN_APART if refuted else INSERTION_ORDER_ONLY

@@ -18,11 +18,13 @@ from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
 from oprag.options import ContextOptions, SourceKey
 from oprag.pipeline.neighbors import NeighborReader
+from oprag.positions.fields import READ_FIELDS, SOURCE_FIELDS, with_usual_fields
 from oprag.positions.retrieved import Undecided
 from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_reader import SourceTexts
 from oprag.positions.source_text import SourceText
+from oprag.positions.values import ordinal
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
 
@@ -33,6 +35,7 @@ _MAX_AGE = 60.0  # seconds until an order is decided again that is uncertain, or
 # Bounds of the listing of one question in a store; beyond them, sources are ordered by what was retrieved.
 _MAX_CHUNKS = 20_000
 _MAX_TIME = 2.0  # seconds
+_PLACE_FIELDS = sorted(READ_FIELDS.difference(SOURCE_FIELDS))
 _MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 30, 90  # characters in a warning
 
 _Key = tuple[str, int]
@@ -61,6 +64,7 @@ class _Row(NamedTuple):
     number: int  # in the sequence of the store
     place: Place
     text: int  # its hash: another text under the same key is another chunk
+    stated: int  # hash of the metadata about its place, which may be corrected
 
 
 class _Decided(NamedTuple):
@@ -75,6 +79,12 @@ class _Decided(NamedTuple):
         """Return whether it contains all of these chunks with the same texts."""
         both = zip(map(self.rows.get, request.keys), request.chunks, strict=True)
         return all(row is not None and row.text == hash(chunk.text) for row, chunk in both)
+
+    def is_current(self, request: _Request) -> bool:
+        """Return whether the metadata of these chunks state the same places as when it was decided."""
+        return all(
+            self.rows[key].stated == _stated(chunk) for key, chunk in zip(request.keys, request.chunks, strict=True)
+        )
 
     def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
         """Return whether the store currently has these chunks in the same sequence, given their current rows."""
@@ -186,7 +196,9 @@ class SourceOrders:
                 requests[id(store.store), search, request.field, request.source, read] = request
         now = time.monotonic()
         cached = {name: one for name in requests if (one := self._cached.get(name)) and now < one.until}
-        decided = {name: one for name, one in cached.items() if one.covers(requests[name])}
+        decided = {
+            name: one for name, one in cached.items() if one.covers(requests[name]) and one.is_current(requests[name])
+        }
         if decided:
             rows = _rows(store, [requests[name] for name in decided])
             decided = {name: one for name, one in decided.items() if one.agrees(requests[name], rows)}
@@ -279,13 +291,20 @@ def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text:
     keys = _occurrences(names)
     order = order_of(listing, None, text)
     rows = {
-        key: _Row(number, place, hash(chunk.text))
+        key: _Row(number, place, hash(chunk.text), _stated(chunk))
         for number, (key, chunk, place) in enumerate(zip(keys, listing.chunks, order.places, strict=True))
     }
     # An order that nothing contradicts is checked by the sequence of the retrieved chunks.
     checked = listing.complete and listing.in_sequence and not order.uncertain
     until = math.inf if checked else time.monotonic() + _MAX_AGE
     return _Decided(rows, listing.complete, until, store)
+
+
+def _stated(chunk: Chunk) -> int:
+    """Hash what the metadata of a chunk state about its place; stores may return numbers in another form."""
+    metadata = with_usual_fields(chunk.metadata)
+    stated = [(field, ordinal(metadata[field]), metadata[field]) for field in _PLACE_FIELDS if field in metadata]
+    return hash((chunk.span, *((field, str(value) if number is None else number) for field, number, value in stated)))
 
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:

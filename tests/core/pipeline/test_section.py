@@ -41,8 +41,8 @@ def test_headings_are_read_as_tools_write_them(metadata: dict[Any, Any], section
 
 def test_a_header_shows_the_section_of_the_start_of_a_passage():
     chunks = [
-        Chunk("One. ", 0, "manual", {"start_index": 0, "Header 1": "Install {source}"}),
-        Chunk("Two.", 1, "manual", {"start_index": 5, "Header 1": "Remove"}),
+        Chunk("One. ", 0, "manual", {"page": 1, "start_index": 0, "Header 1": "Install {source}"}),
+        Chunk("Two.", 1, "manual", {"page": 1, "start_index": 5, "Header 1": "Remove"}),
     ]
     context = build_context(chunks, header="# {source}: {section}")
     assert context.text == "# manual: Install {source}\nOne. Two."

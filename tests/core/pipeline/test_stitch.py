@@ -1,5 +1,6 @@
 import random
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -115,6 +116,18 @@ def test_chunks_that_are_linked_as_neighbours_are_one_passage():
         ["first", "second"],
         ["fourth", "fifth"],
     ]
+
+
+@pytest.mark.parametrize(("numbering", "passages"), [({}, 2), ({"chunk_numbering": "n0123456789ab"}, 1)])
+def test_numbers_of_two_documents_are_adjacent_only_in_one_numbering(numbering, passages):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "numbers of chunks tell the order of several documents")
+        chunks = [
+            Chunk(f"Text {n}.", n, "s", {"chunk_index": n, **numbering}, document_id=f"document {n}") for n in (0, 1)
+        ]
+        context = build_context(chunks, stitch=True)
+    assert len(context.passages) == passages
+    assert context.certainty == ("known" if numbering else "assumed")
 
 
 def test_stamps_that_are_no_neighbours_keep_touching_offsets_apart():

@@ -34,23 +34,30 @@ def on_pages(found: Sequence[Mapping[str, Any]], *numbers: Any) -> list[dict[str
     return [{**one, "page": number} for one, number in zip(found, numbers, strict=True)]
 
 
+ADDED = "in the order in which they were added"
 STORE = {
     # The sequence of the store, and what confirms or refutes it.
-    "the sequence alone": ([{}] * 5, "abcde", "assumed", "in the order in which they were added"),
+    "the sequence alone": ([{}] * 5, "abcde", "assumed", ADDED),
     "pages that rise": (pages(1, 1, 2, 2, 3), "abcde", "known", ""),
     "labels that restart": (labels("i", "ii", "1", "2", "3", "1", "2", "3"), "abcdefgh", "known", ""),
     "labels with prefixes": (labels("T-1", "T-2", "i", "ii", "1", "2"), "abcdef", "known", ""),
     "labels in no order": (labels("4", "2", "6", "1", "5", "3"), "dbfaec", "assumed", "page labels alone"),
-    # The last two may be edited chunks of page 1.
-    "a few pages again at the end": (pages(1, 1, 1, 2, 2, 3, 3, 1, 2), None, "unknown", "share a page"),
+    "edited chunks of two pages at the end": (pages(1, 1, 1, 2, 2, 3, 3, 1, 2), "abchdeifg", "assumed", ADDED),
+    "an edited page at the end": (pages(1, 1, 1, 2, 2, 3, 3, 1, 1, 1), "abchijdefg", "assumed", ADDED),
+    "an edited label at the end": (labels(*"1122331111"), None, "unknown", "share a page"),
+    "pages of several files": (pages(1, 2, 3, 1, 2, 3), "abcdef", "assumed", ADDED),
+    "pages in no order": (pages(1, 1, 0, 0, 1, 1, 0, 0, 0, 1), None, "unknown", "share a page"),
     "a part that fills a gap": (pages(1, 1, 2, 2, 5, 5, 6, 6, 3, 4), "abcdijefgh", "known", ""),
     "an offset of -1": (offsets(0, 90, -1, 270, 360, 450, 540), "abcdefg", "known", ""),
     "a wrong offset": (offsets(0, 90, 180, 20, 360, 450), "abcdef", "known", ""),
+    "an offset of -1 after an edited chunk": (offsets(0, 270, 360, 450, 540, 90, -1), "afgbcde", "assumed", ADDED),
     "an edited chunk at the end": (offsets(0, 180, 270, 360, 450, 90), "afbcde", "known", ""),
     "offsets in another order": (offsets(360, 90, 450, 0, 270, 180), "dbfeac", "known", ""),
     "offsets of each page": (on_pages(offsets(0, 90, 0, 90, 180), 1, 1, 2, 2, 2), "abcde", "known", ""),
-    "offsets that contradict each other": (offsets(0, 0, 0, 0, 0, 0), "abcdef", "assumed", "in the order in which"),
+    "offsets that contradict each other": (offsets(0, 0, 0, 0, 0, 0), "abcdef", "assumed", ADDED),
     "numbers of one call": (numbers(2, 0, 3, 1, **ONE_CALL), "bdac", "known", ""),
+    "the last number first": (numbers(5, 0, 1, 2, 3, 4), "bcdefa", "known", ""),
+    "the last number of a page first": (on_pages(numbers(1, 0, 0, 1, 2), 2, 1, 2, 3, 3), "bcade", "known", ""),
     "numbers of each page": (on_pages(numbers(0, 1, 0, 1, 0), 1, 1, 2, 2, 3), "abcde", "known", ""),
     "numbers that were written from the store": (
         numbers(2, 0, 3, 1, chunk_numbering="s0123456789ab"),
@@ -73,6 +80,12 @@ LIST = {
     "offsets": (offsets(360, 90, 450, 0), "dbac", "assumed", ""),
     "an offset of -1": (offsets(360, 90, -1, 0), None, "unknown", "have no position"),
     "offsets that contradict each other": (offsets(0, 0, 0, 0), None, "unknown", "contradict each other"),
+    "offsets of each section": (
+        [{"start_index": start, "Header 2": name} for start, name in [(0, "One"), (90, "Two"), (40, "Three")]],
+        None,
+        "unknown",
+        "contradict each other",
+    ),
     "page and offset": (on_pages(offsets(0, 90, 0, 90), 2, 2, 1, 1), "cdab", "assumed", ""),
     "a page for each chunk": (pages(3, 1, 2), "bca", "known", ""),
     "a page for several": (pages(2, 1, 2, 1), None, "unknown", "share a page"),

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk
+from oprag import Chunk, Span
+from oprag.chunk import changed
 from oprag.positions.source_order import Listing, order_of
 
 
@@ -78,6 +79,23 @@ def test_a_broken_run_leaves_the_others_alone():
 def test_chunks_without_an_id_are_not_connected():
     chunks = [Chunk("text", 0, previous_id="a", next_id="b"), linked(1, "a", None, "b"), linked(2, "b")]
     assert keys_of(chunks) == [None, (0, 0), (0, 1)]
+
+
+@pytest.mark.parametrize(("field", "certainty"), [("page", "known"), ("page_label", "assumed")])
+@pytest.mark.parametrize("offsets", [False, True])
+def test_pages_that_are_linked_apart_are_in_the_order_of_their_numbers(field: str, certainty: str, offsets: bool):
+    chunks: list[Chunk] = []
+    for page in (3, 1, 4, 2):
+        for part in range(3):
+            about = linked(0, f"{page}-{part}", (part and f"{page}-{part - 1}") or None, f"{page}-{part + 1}")
+            # Of a second splitter, which counts from each piece of the first one.
+            span = Span(0, len(about.text)) if offsets else None
+            place = {field: str(page)}
+            chunks.append(changed(about, rank=len(chunks), metadata=place, span=span, document_id=f"page {page}"))
+    order = order_of(Listing(chunks, in_sequence=True, complete=True, store="Store"))
+    in_order = sorted(range(12), key=lambda index: order.keys[index] or ())
+    assert [chunks[index].id for index in in_order] == [f"{page}-{part}" for page in (1, 2, 3, 4) for part in range(3)]
+    assert order.certainty == certainty
 
 
 @given(st.permutations(range(9)), st.integers(0, 9))

@@ -313,6 +313,22 @@ def test_the_values_of_a_position_key_may_be_of_any_type():
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        ["1", "1.1", "1.1.1", "1.2", "1.9", "1.10", "2", "2.1"],  # sections
+        ["1.2", "1.9", "1.10"],
+        ["0.25", "0.5", "1.0", "1.25", "1.5"],  # seconds
+        ["2.25", "2.50", "11.75"],
+        ["2026-07-01T23:00:00+02:00", datetime(2026, 7, 1, 22, 30, tzinfo=UTC), "2026-07-01T22:45:00Z"],
+        ["2026-07-01T22:30:00", "2026-07-01T23:00:00"],
+    ],
+    ids=str,
+)
+def test_sections_and_dates(values):
+    assert sequence([{"at": value} for value in values[::-1]], position_key="at") == [*range(len(values))][::-1]
+
+
+@pytest.mark.parametrize(
     "value",
     [
         None,
