@@ -288,6 +288,39 @@ def test_other_texts_under_the_same_ids_are_noticed():
         assert told == []
 
 
+def test_pages_that_were_corrected_under_the_same_ids_are_noticed():
+    texts = [chunk.page_content for chunk in windows("manual.pdf", 1, overlap=0)][:8]
+    ids = [str(number) for number in range(8)]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    retriever = over(store, k=8)
+    for page_of in (lambda number: 8 - number, lambda number: number):
+        chunks = [
+            Document(text, metadata={"source": "manual.pdf", "loc": {"pageNumber": page_of(number)}})
+            for number, text in enumerate(texts)
+        ]
+        store.add_documents(chunks, ids=ids)
+        documents, _ = found(retriever)
+        pages = [document.metadata["loc"]["pageNumber"] for document in documents]
+        assert pages == sorted(pages)
+
+
+@pytest.mark.parametrize("order", ["rank", "edges"])
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [({"neighbors": 1}, 6), ({"whole_source_tokens": 10_000}, 12), ({"on_missing_position": "error"}, 2)],
+)
+def test_other_orders_keep_the_same_chunks(order, options, count):
+    chunks = windows("voyage.txt", 1)[:12]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    store.add_documents([chunk.model_copy(update={"id": str(number)}) for number, chunk in enumerate(chunks)])
+    expected, found = (
+        {chunk.text for chunk in over(store, k=2, order=one, **options).get_context(QUESTION).kept}
+        for one in ("source", order)
+    )
+    assert found == expected
+    assert 2 <= len(found) <= count
+
+
 def test_a_store_that_takes_the_place_of_another_is_read():
     chunks = windows("voyage.txt", 1)
     ids = [str(number) for number in range(len(chunks))]

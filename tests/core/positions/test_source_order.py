@@ -114,6 +114,29 @@ def test_another_version_of_a_source_follows_the_first_one_chunk_by_chunk():
     assert order.keys[edited - 1] < order.keys[len(texts) + edited] < order.keys[edited + 1]
 
 
+@pytest.mark.parametrize("field", ["page", "chunk_index"])
+@pytest.mark.parametrize(("count", "edited"), [(4, {1}), (4, {0}), (6, {0, 1, 5}), (8, {2, 6})], ids=str)
+def test_an_edited_version_of_a_short_source_is_not_a_part_of_it(field, count, edited):
+    texts = windows(overlap=0)[:count]
+    again = [text[::-1] if number in edited else text for number, text in enumerate(texts)]
+    order = read([*texts, *again], [{field: number} for number in range(count)] * 2)
+    assert causes(order) == [ADDED_AGAIN]
+    assert [order.keys[count + number] == order.keys[number] for number in range(count)] == [
+        number not in edited for number in range(count)
+    ]
+
+
+def test_boilerplate_joins_no_texts_that_were_added_apart():
+    boilerplate = "Do not distribute without permission."
+    texts = windows()[:9]
+    # It ends the source, begins its second chunk, and is in another one, too.
+    texts = [texts[0], f"{boilerplate} {texts[1]}", *texts[2:5], f"{texts[5]} {boilerplate}", *texts[6:]]
+    texts[-1] += f" {boilerplate}"
+    order = read(texts[::-1])
+    runs = [run and run.page for run in order.runs][::-1]
+    assert runs[8] != runs[1]
+
+
 def test_what_is_there_often_refutes_nothing():
     # A footer with a number ends each chunk and begins others.
     pieces = [f"Page {number} of the report of the society\n{one}" for number, one in enumerate(windows(overlap=0))]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
@@ -89,8 +90,28 @@ async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():
     assert asked == [{"input": QUESTION}]
 
 
-def test_documents_of_several_searches_are_given_once():
-    result = full_chain(Model(reply=by_step), "step_down", variants=2).invoke(QUESTION)
+class Scored(BaseRetriever):
+    """Writes another score for each question, as rerankers do."""
+
+    ids: bool
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [
+            document.model_copy(
+                update={
+                    "id": str(number) if self.ids else None,
+                    "metadata": {**document.metadata, "relevance_score": 1 / (1 + number + len(query))},
+                }
+            )
+            for number, document in enumerate(parts(4))
+        ]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"annotate": True}, {"retriever": Scored(ids=True)}, {"retriever": Scored(ids=False)}], ids=str
+)
+def test_documents_of_several_searches_are_given_once(options: dict[str, Any]):
+    result = full_chain(Model(reply=by_step), "step_down", variants=2, **options).invoke(QUESTION)
     assert numbers_of(result["context"]) == [0, 1, 2, 3]
 
 
