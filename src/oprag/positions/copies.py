@@ -136,7 +136,9 @@ def _is_again(chunks: Sequence[Chunk], names: Sequence[Any], parts: Sequence[_Pa
         return from_start or to_end or start + length == len(names)
     # The version begins before the first part if its first chunks were edited.
     begin = parts[0].start - (parts[0].target if parts[0].target <= _MAX_HEAD else 0)
-    if 2 * sum(part.length for part in parts) >= len(names) - begin and _turn(names[begin - 1][1], names[begin][1]) < 0:
+    copied = sum(part.length for part in parts)
+    falls = _turn(names[begin - 1][1], names[begin][1]) < 0
+    if copied > 1 and 2 * copied >= len(names) - begin and falls:
         return True
     if len(parts) > 1 or start + length < len(names):
         return False

@@ -381,12 +381,11 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
         if not indices.issuperset(range(low + 1, high)):
             # It may also belong after a chunk without a value there.
             unsure.add(index)
-        for one in takewhile(lambda one: one not in indices, range(index + 1, len(texts))):
-            # Added with it, but without a value.
-            moved[one] = index
-            unsure.add(one)
-        # Of the same call, or of the one before.
-        unsure.update(takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
+        if index > last:
+            # Chunks without a value after it were added with it, and those before it may have been.
+            after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
+            moved.update(dict.fromkeys(after, index))
+            unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
     return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
 
 
