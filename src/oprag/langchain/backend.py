@@ -77,7 +77,7 @@ class LangChainBackend(Backend):
 
 def complete(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig | None = None) -> Completion:
     """Call a model, and return its reply or its error."""
-    return run_sync(completed(lambda: _called(llm, prompt, config or {})))
+    return run_sync(completed(_called(llm, prompt, config or {})))
 
 
 def _called(llm: Runnable[Any, Any], prompt: Prompt, config: RunnableConfig) -> Steps[Completion]:

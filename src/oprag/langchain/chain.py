@@ -31,7 +31,7 @@ from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import drive, prepare
+from oprag.methods.run import drive, drive_each
 from oprag.methods.task import Task
 from oprag.options import OP_RAG_16K, check_text
 
@@ -424,11 +424,7 @@ class OrderPreservingChain(
     ) -> Steps[dict[str, Any]]:
         """Answer a question with several methods that share contexts and replies."""
         inputs = checked_inputs(given, self.input_key, self._used_inputs)
-        questions = [self._question(inputs, config, one) for one in options]
-        for task, backend, limit in questions:
-            backend.found, backend.known = questions[0][1].found, questions[0][1].known
-            yield from prepare(task, backend)
-            kept.append((yield from drive(task, backend, limit)))
+        kept += yield from drive_each([self._question(inputs, config, one) for one in options])
         return {answer.method: answer.text for answer in kept}
 
     def _question(

@@ -72,7 +72,7 @@ class LlamaIndexBackend(Backend):
 
 def complete(llm: LLM, prompt: Prompt, prompts: Prompts = OUR_PROMPTS) -> Completion:
     """Call a model, and return its reply or its error."""
-    return run_sync(completed(lambda: _called(llm, prompt, prompts)))
+    return run_sync(completed(_called(llm, prompt, prompts)))
 
 
 def _called(llm: LLM, prompt: Prompt, prompts: Prompts) -> Steps[Completion]:

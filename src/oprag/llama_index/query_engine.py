@@ -37,12 +37,12 @@ from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, refuse_reordered
-from oprag.methods.answer import Answer, Completion
+from oprag.methods.answer import Answer
 from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import STEPS, Prompt, as_prompts
+from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import Retrieve, answering, drive, prepare
+from oprag.methods.run import Retrieve, answering, drive, drive_each
 from oprag.methods.task import Task
 from oprag.options import NO_SEARCH, ContextOptions, check_bool
 
@@ -438,15 +438,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     def _compared(
         self, question: str, compared: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
     ) -> Steps[MethodAnswers]:
-        answers: list[Answer] = []
-        found: dict[str, Context] = {}
-        known: dict[Prompt, Completion] = {}
-        for options in compared:
-            task, backend = self._begun(question, options, choices, chat_history)
-            backend.found, backend.known = found, known
-            # Retrieve once for all methods, before any of them is timed.
-            yield from prepare(task, backend)
-            answers.append((yield from _driven(task, backend)))
+        begun = [self._begun(question, options, choices, chat_history) for options in compared]
+        answers = yield from drive_each((*one, Limit(one[0].options.max_concurrency)) for one in begun)
         return MethodAnswers(question, tuple(answers))
 
 

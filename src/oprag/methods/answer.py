@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import masked_error, shown
 from oprag._internal.text_table import escaped, one_line, printable, shortened, table
+from oprag._internal.tokens import TokenCounter, approximate_tokens, count
 from oprag.chunk import Passage, counted, quoted
 from oprag.context import Context
 from oprag.methods.citations import Citation, cited_in
@@ -127,12 +128,28 @@ class Call:
     Attributes:
         prompt: The prompt.
         completion: The reply.
-        usage: Token usage as reported by the model, else an estimate (`estimated`).
+        count_tokens: The token counter for estimates.
     """
 
     prompt: Prompt
     completion: Completion
-    usage: Usage
+    count_tokens: TokenCounter = field(default=approximate_tokens, compare=False, repr=False)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """Token usage as reported by the model, else an estimate (`estimated`), counted on first access.
+
+        Zero for a failed call.
+
+        Raises:
+            TokenizerError: `count_tokens` returned no usable count.
+        """
+        if self.completion.usage is not None:
+            return self.completion.usage
+        if self.error is not None:
+            return Usage()
+        input_tokens, output_tokens = (count(text, self.count_tokens) for text in (self.prompt.text, self.reply))
+        return Usage(input_tokens, output_tokens, estimated=True)
 
     @property
     def step(self) -> str:

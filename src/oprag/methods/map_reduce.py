@@ -29,7 +29,7 @@ def map_reduce(task: Task) -> Body:
     passages = split_passages(context, task.options.passage_tokens)
     if not passages:
         return nothing_found(task.options.empty_answer, context)
-    replies = yield Generate(tuple(task.prompt("map", context=text) for text in packed(task, passages)))
+    replies = yield Generate(tuple(task.prompt("map", context=part.text) for part in packed(task, passages)))
     partial = [reply.text for reply in replies if reply.error is None and reply.text.strip()]
     if not partial:
         return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from oprag.chunk import Passage
 from oprag.errors import BudgetError
 from oprag.methods.answer import Completion, Result, nothing_found
 from oprag.methods.prompts import Prompt
 from oprag.methods.run import Body, Generate, Retrieve
-from oprag.methods.task import Part, Task, parts, smaller, split_passages
+from oprag.methods.task import Part, Task, packed, smaller, split_passages
 
 __all__ = ["refine"]
 
@@ -35,7 +37,7 @@ def refine(task: Task) -> Body:
     answer = Completion()
     notes: tuple[str, ...] = ()
     read: list[Passage] = []
-    unread = parts(task, passages)
+    unread = packed(task, passages)
     while unread:
         fitting = _fitting(task, answer.text, unread, len(read) + 1, smallest)
         if fitting is None:
@@ -65,6 +67,6 @@ def _fitting(
         limit = task.options.passage_tokens // 2
         if limit < smallest:
             return None
-        task = task.with_passage_tokens(limit)
+        task = replace(task, options=replace(task.options, passage_tokens=limit))
         passages = [passage for part in unread for passage in part.passages]
-        unread = parts(task, smaller(passages, limit, task.context_options.count_tokens), first)
+        unread = packed(task, smaller(passages, limit, task.context_options.count_tokens), first)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
-from typing import Any, TypeVar
+from itertools import accumulate, chain
+from typing import Any, ClassVar, TypeVar
 
 from oprag._internal.masking import describe, masked_error
 from oprag._internal.sync_async import Emit, Limit, Parallel, Step, Steps
@@ -48,8 +48,8 @@ __all__ = [
     "answering",
     "completed",
     "drive",
+    "drive_each",
     "flattened",
-    "prepare",
 ]
 
 T = TypeVar("T")
@@ -68,7 +68,21 @@ _END = object()
 
 
 @dataclass(frozen=True)
-class Retrieve:
+class _Request:
+    """What a method needs from a driver."""
+
+    kinds: ClassVar[Mapping[str, Any]]
+    """The type of the items of each field that is a tuple; requests are merged by joining these."""
+
+    def __post_init__(self) -> None:
+        for name, kind in self.kinds.items():
+            values = getattr(self, name)
+            if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
+                raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")
+
+
+@dataclass(frozen=True)
+class Retrieve(_Request):
     """Retrieve the context of each question; the result is a tuple of `Context`.
 
     Attributes:
@@ -83,8 +97,10 @@ class Retrieve:
     questions: tuple[str, ...]
     rooms: tuple[Room | None, ...] = ()
 
+    kinds: ClassVar = {"questions": str, "rooms": Room | None}
+
     def __post_init__(self) -> None:
-        _check("questions", self.questions, str)
+        super().__post_init__()
         object.__setattr__(self, "rooms", self.rooms or (None,) * len(self.questions))
 
     def fitted(self, contexts: Iterable[Context]) -> tuple[Context, ...]:
@@ -97,11 +113,11 @@ class Retrieve:
             BudgetError: No chunk of a context fits.
         """
         both = zip(contexts, self.rooms, strict=True)
-        return tuple(context if room is None else within(context, room) for context, room in both)
+        return tuple([context if room is None else within(context, room) for context, room in both])
 
 
 @dataclass(frozen=True)
-class Generate:
+class Generate(_Request):
     """Call the model with all prompts concurrently; the result is a tuple of `Completion`.
 
     A failed call has an `error` and an empty text; with `on_error="raise"`, the error is raised to the user and never
@@ -121,12 +137,11 @@ class Generate:
     final: bool = False
     hold: Callable[[str], bool] | None = None
 
-    def __post_init__(self) -> None:
-        _check("prompts", self.prompts, Prompt)
+    kinds: ClassVar = {"prompts": Prompt}
 
 
 @dataclass(frozen=True)
-class Embed:
+class Embed(_Request):
     """Embed questions and texts; the result is the vectors of the questions and the vectors of the texts.
 
     Attributes:
@@ -140,13 +155,11 @@ class Embed:
     questions: tuple[str, ...]
     texts: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        _check("questions", self.questions, str)
-        _check("texts", self.texts, str)
+    kinds: ClassVar = {"questions": str, "texts": str}
 
 
 @dataclass(frozen=True)
-class ReadSources:
+class ReadSources(_Request):
     """Read the full text of sources; the result is a tuple of strings.
 
     Attributes:
@@ -158,8 +171,7 @@ class ReadSources:
 
     sources: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        _check("sources", self.sources, str)
+    kinds: ClassVar = {"sources": str}
 
 
 @dataclass(frozen=True)
@@ -178,11 +190,6 @@ Request = Retrieve | Generate | Embed | ReadSources
 
 Body = Generator[Request | Together, Any, Result]
 """A running method: the generator for one question."""
-
-
-def _check(name: str, values: Any, kind: type) -> None:
-    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
-        raise TypeError(f"{name} must be a tuple of {kind.__name__}, got {describe(values)}")
 
 
 # What a framework provides.
@@ -233,7 +240,7 @@ class Backend(ABC):
         """Call the model, and return its reply or its error."""
         if self.known and prompt in self.known:
             return self.known[prompt]
-        return (yield from completed(lambda: self.call(prompt)))
+        return (yield from completed(self.call(prompt)))
 
     def stream(self, prompt: Prompt, hold: Callable[[str], bool] | None) -> Steps[Completion]:
         """Call the model, emit its reply in pieces, and return the reply or its error.
@@ -275,7 +282,12 @@ class Backend(ABC):
         # Imports NumPy.
         from oprag.stores.vectors import embedded_together
 
-        return embedded_together(*self.embedding(), questions, texts)
+        vectors: Any = yield from embedded_together(*self.embedding(), questions, texts)
+        for given, wanted in zip(vectors, (questions, texts), strict=True):
+            number = 0 if given is None else len(given)
+            if number != len(wanted):
+                raise EmbeddingError(f"the embedder returned {number} vectors for {len(wanted)} texts", given)
+        return vectors  # type: ignore[no-any-return]
 
     def read(self, source: str) -> Steps[str]:
         """Read the full text of a source."""
@@ -300,11 +312,11 @@ class Collected(ABC):
         return Completion("".join(self.texts), usage=self.usage, finish_reason=self.finish_reason)
 
 
-def completed(call: Callable[[], Steps[Completion]]) -> Steps[Completion]:
+def completed(call: Steps[Completion]) -> Steps[Completion]:
     """Call a model, and return its reply or its error, with the time that it took."""
     started = time.perf_counter()
     try:
-        reply = yield from call()
+        reply = yield from call
     except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
         reply = Completion(error=error)
     return replace(reply, seconds=time.perf_counter() - started)
@@ -353,62 +365,58 @@ def drive(
             except StopIteration as stop:
                 answer: Answer = stop.value
                 break
-            if isinstance(request, Generate):
-                prompts = request.prompts
-                if streaming and request.final and len(prompts) == 1:
-                    calls = [partial(backend.stream, prompts[0], request.hold)]
-                else:
-                    calls = [partial(backend.complete, prompt) for prompt in prompts]
-                reply = tuple((yield from _concurrently(calls, limit, failed)))
-            elif isinstance(request, Retrieve):
-                searches = [partial(backend.retrieve, question) for question in request.questions]
-                reply = request.fitted((yield from _concurrently(searches, limit)))
-                for context in reply:
-                    yield Emit(context)
-            elif isinstance(request, Embed):
-                reply = yield from backend.embed(request.questions, request.texts)
-                _check_counts(request, reply)
-            else:
-                reading = [partial(backend.read, source) for source in request.sources]
-                reply = tuple((yield from _concurrently(reading, limit)))
+            match request:
+                case Generate(prompts=(prompt,), final=True, hold=hold) if streaming:
+                    reply = yield from _concurrently([partial(backend.stream, prompt, hold)], limit)
+                case Generate():
+                    calls = [partial(backend.complete, prompt) for prompt in request.prompts]
+                    reply = yield from _concurrently(calls, limit, failed)
+                case Retrieve():
+                    searches = [partial(backend.retrieve, question) for question in request.questions]
+                    reply = request.fitted((yield from _concurrently(searches, limit)))
+                    for context in reply:
+                        yield Emit(context)
+                case Embed():
+                    reply = yield from backend.embed(request.questions, request.texts)
+                case ReadSources():
+                    names = list(dict.fromkeys(request.sources))
+                    texts = yield from _concurrently([partial(backend.read, name) for name in names], limit)
+                    reply = tuple(map(dict(zip(names, texts, strict=True)).__getitem__, request.sources))
     yield Emit(answer)
     return answer
 
 
+def drive_each(questions: Iterable[tuple[Task, Backend, Limit]]) -> Steps[list[Answer]]:
+    """Answer a question with several methods, which share its context and its standalone version.
+
+    Both are made before a method is timed.
+    """
+    answers: list[Answer] = []
+    found: dict[str, Context] = {}
+    known: dict[Prompt, Completion] = {}
+    for task, backend, limit in questions:
+        backend.found, backend.known = found, known
+        question = task.question
+        if task.follows_up:
+            prompt = task.prompt("condense")
+            known[prompt] = yield from backend.complete(prompt)
+            question = _standalone_in(known[prompt]) or question
+        yield from backend.retrieve(question)
+        answers.append((yield from drive(task, backend, limit)))
+    return answers
+
+
 def _concurrently(
     bodies: Sequence[Callable[[], Steps[T]]], limit: Limit, stop: Callable[[T], bool] | None = None
-) -> Steps[list[T]]:
+) -> Steps[tuple[T, ...]]:
     """Run bodies concurrently, within the limit; a single one may emit values."""
     if len(bodies) != 1:
-        results: list[T] = yield Parallel(bodies, limit, stop)
-        return results
+        return tuple((yield Parallel(bodies, limit, stop)))
     place = yield limit.taken()
     try:
-        return [(yield from bodies[0]())]
+        return ((yield from bodies[0]()),)
     finally:
         place.release()
-
-
-def _check_counts(request: Embed, vectors: Vectors) -> None:
-    """Raise unless there is one vector per text."""
-    given: Any
-    for texts, given in zip((request.questions, request.texts), vectors, strict=True):
-        number = 0 if given is None else len(given)
-        if number != len(texts):
-            raise EmbeddingError(f"the embedder returned {number} vectors for {len(texts)} texts", given)
-
-
-def prepare(task: Task, backend: Backend) -> Steps[None]:
-    """Do the work that compared methods share, before any of them is timed.
-
-    Rewrites a follow-up as a standalone question and retrieves its context; the backend caches both.
-    """
-    question = task.question
-    if task.follows_up:
-        prompt = task.prompt("condense")
-        reply = backend.known[prompt] = yield from backend.complete(prompt)
-        question = _standalone_in(reply) or question
-    yield from backend.retrieve(question)
 
 
 def answering(task: Task, method: MethodFunction | None = None) -> Answering:
@@ -426,30 +434,22 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     started = time.perf_counter()
     calls: list[Call] = []
     notes: list[str] = []
-
-    def recorded(request: Request) -> Generator[Request, Any, Any]:
-        reply = yield request
-        if isinstance(request, Generate):
-            calls.extend(_calls(request, reply, task))
-        elif isinstance(request, Retrieve):
-            notes.extend(note for pair in zip(reply, request.rooms, strict=True) if (note := cut_note(*pair)))
-        return reply
-
-    run = method or find_method(task.options.method).run
-    method_task, standalone = task, None
-    if task.follows_up:
-        (reply,) = yield from recorded(Generate((task.prompt("condense"),)))
-        standalone = _standalone_in(reply)
-        if standalone is None:
-            notes.append("the follow-up could not be rewritten as a standalone question and was used unchanged")
-        else:
-            method_task = replace(task, question=standalone)
-    body: Any = run(method_task)
-    if not isinstance(body, Generator):
-        raise TypeError(f"method {task.options.method!r} must be a generator function that yields requests")
-    result: Any = yield from flattened(body, recorded)
-    if not isinstance(result, Result):
-        raise TypeError(f"method {task.options.method!r} must return a Result, got {type(result).__name__}")
+    reply: Any = None
+    with closing(_standalone_then(task, method or find_method(task.options.method).run)) as requests:
+        while True:
+            try:
+                request = requests.send(reply)
+            except StopIteration as stop:
+                standalone, result = stop.value
+                break
+            reply = yield request
+            if isinstance(request, Generate):
+                calls += _calls(request, reply, task)
+            elif isinstance(request, Retrieve):
+                rooms = zip(reply, request.rooms, strict=True)
+                notes += [note for context, room in rooms if room is not None and (note := cut_note(context, room))]
+    if task.follows_up and standalone is None:
+        notes.insert(0, "the follow-up could not be rewritten as a standalone question and was used unchanged")
     return Answer(
         question=task.question,
         text=result.text,
@@ -467,6 +467,22 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
     )
 
 
+def _standalone_then(task: Task, run: MethodFunction) -> Generator[Request, Any, tuple[str | None, Result]]:
+    """Rewrite a follow-up, then run the method; also returns the standalone question, if there is one."""
+    standalone = None
+    if task.follows_up:
+        (reply,) = yield Generate((task.prompt("condense"),))
+        standalone = _standalone_in(reply)
+    body: Any = run(task if standalone is None else replace(task, question=standalone))
+    name = task.options.method
+    if not isinstance(body, Generator):
+        raise TypeError(f"method {name!r} must be a generator function that yields requests")
+    result: Any = yield from flattened(body)
+    if not isinstance(result, Result):
+        raise TypeError(f"method {name!r} must return a Result, got {type(result).__name__}")
+    return standalone, result
+
+
 def _standalone_in(reply: Completion) -> str | None:
     """The standalone question in the reply to the "condense" prompt; None if the reply is empty."""
     return reply_text(reply, "condense").strip() or None
@@ -475,24 +491,13 @@ def _standalone_in(reply: Completion) -> str | None:
 def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
     """The calls of a request; raise if one failed and cannot be skipped."""
     # A reply is None if its prompt was not sent because another call had failed.
-    calls = [
-        Call(prompt, completion, _usage(prompt, completion, task))
-        for prompt, completion in zip(request.prompts, replies, strict=True)
-        if completion is not None
-    ]
+    both = zip(request.prompts, replies, strict=True)
+    counter = task.context_options.count_tokens
+    calls = [Call(prompt, reply, counter) for prompt, reply in both if reply is not None]
     for call in calls:
         if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
             raise ModelError(_described(call, request.prompts, task), call) from call.error
     return calls
-
-
-def _usage(prompt: Prompt, completion: Completion, task: Task) -> Usage:
-    """Token usage as the model reports it, else an estimate; zero for a failed call."""
-    if completion.usage is not None:
-        return completion.usage
-    if completion.error is not None:
-        return Usage()
-    return Usage(task.count(prompt.text), task.count(completion.text), estimated=True)
 
 
 def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[str]:
@@ -525,20 +530,9 @@ def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
 
 # Bodies that run together.
 
-_Perform = Callable[[Request], Generator[Request, Any, Any]]
 
-
-def _plain(request: Request) -> Generator[Request, Any, Any]:
-    return (yield request)
-
-
-def flattened(body: Body, perform: _Perform = _plain) -> Generator[Request, Any, Result]:
-    """Wrap a body so that it yields only requests; `Together` is run here.
-
-    Args:
-        body: The body.
-        perform: Performs a request by yielding it.
-    """
+def flattened(body: Body) -> Generator[Request, Any, Result]:
+    """Wrap a body so that it yields only requests; `Together` is run here."""
     reply: Any = None
     with closing(body):
         while True:
@@ -548,14 +542,14 @@ def flattened(body: Body, perform: _Perform = _plain) -> Generator[Request, Any,
                 result: Result = stop.value
                 return result
             if isinstance(request, Together):
-                reply = yield from _together(request.bodies, perform)
+                reply = yield from _together(request.bodies)
             elif isinstance(request, Request):
-                reply = yield from perform(request)
+                reply = yield request
             else:
                 raise TypeError(f"a method must yield requests, such as Generate, got {describe(request)}")
 
 
-def _together(bodies: tuple[Body, ...], perform: _Perform) -> Generator[Request, Any, tuple[Result, ...]]:
+def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
     """Run bodies in rounds: in each round, every body yields one request, and requests of the same kind are merged.
 
     So the order of requests does not depend on their duration, and the prompts of all bodies are sent concurrently,
@@ -563,55 +557,38 @@ def _together(bodies: tuple[Body, ...], perform: _Perform) -> Generator[Request,
     """
     running = [flattened(body) for body in bodies]
     results: dict[int, Result] = {}
-    waiting: dict[int, Request] = {}
-
-    def advance(number: int, reply: Any) -> None:
-        try:
-            waiting[number] = running[number].send(reply)
-        except StopIteration as stop:
-            results[number] = stop.value
-
+    replies: dict[int, Any] = dict.fromkeys(range(len(running)))
     try:
-        for number in range(len(running)):
-            advance(number, None)
-        while waiting:
-            pending, waiting = waiting, {}
+        while replies:
+            pending: dict[int, Request] = {}
+            for number, reply in replies.items():
+                try:
+                    pending[number] = running[number].send(reply)
+                except StopIteration as stop:
+                    results[number] = stop.value
+            replies = {}
             for kind in (Retrieve, ReadSources, Embed, Generate):
                 group = {number: request for number, request in pending.items() if isinstance(request, kind)}
                 if group:
-                    replies = yield from _merged(list(group.values()), perform)
-                    for number, reply in zip(group, replies, strict=True):
-                        advance(number, reply)
+                    replies |= zip(group, (yield from _merged([*group.values()])), strict=True)
     finally:
         for body in running:
             body.close()
     return tuple(results[number] for number in range(len(running)))
 
 
-def _merged(requests: list[Any], perform: _Perform) -> Generator[Request, Any, Iterable[Any]]:
+def _merged(requests: Sequence[Request]) -> Generator[Request, Any, Iterable[Any]]:
     """Merge requests of the same kind into one, and split its reply among them."""
-    kind = type(requests[0])
-    if kind is ReadSources:
-        # A source that several bodies need is read once.
-        names = tuple(dict.fromkeys(_joined(requests, "sources")))
-        read = dict(zip(names, (yield from perform(ReadSources(names))), strict=True))
-        return [tuple(read[name] for name in request.sources) for request in requests]
-    if kind is Embed:
-        questions, texts = yield from perform(Embed(_joined(requests, "questions"), _joined(requests, "texts")))
-        return zip(_split(questions, requests, "questions"), _split(texts, requests, "texts"), strict=True)
-    if kind is Retrieve:
-        reply = yield from perform(Retrieve(_joined(requests, "questions"), _joined(requests, "rooms")))
-        return _split(reply, requests, "questions")
+    kind: Any = type(requests[0])
+    columns = {name: [getattr(request, name) for request in requests] for name in kind.kinds}
     # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
-    return _split((yield from perform(Generate(_joined(requests, "prompts")))), requests, "prompts")
+    reply = yield kind(**{name: tuple(chain.from_iterable(column)) for name, column in columns.items()})
+    replies = reply if kind is Embed else (reply,)
+    split = [_split(values, column) for values, column in zip(replies, columns.values(), strict=False)]
+    return zip(*split, strict=True) if kind is Embed else split[0]
 
 
-def _joined(requests: list[Any], name: str) -> tuple[Any, ...]:
-    """The concatenated values of a field of all requests."""
-    return tuple(one for request in requests for one in getattr(request, name))
-
-
-def _split(values: Any, requests: list[Any], name: str) -> list[Any]:
-    """Split values into those of each request, by the lengths of a field."""
-    ends = list(accumulate(len(getattr(request, name)) for request in requests))
+def _split(values: Any, column: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Split values into those of each request."""
+    ends = list(accumulate(map(len, column)))
     return [values[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
@@ -20,7 +22,7 @@ from oprag.options import ContextOptions, check_question
 from oprag.pipeline.render import between, render, with_header
 from oprag.pipeline.stitch import stitch
 
-__all__ = ["Part", "Task", "combined", "packed", "parts", "smaller", "split_passages"]
+__all__ = ["Part", "Task", "combined", "packed", "smaller", "split_passages"]
 
 _MESSAGE_TOKENS = 4
 """Overhead of each message of a chat model, and of the start of the reply: the role and its delimiters."""
@@ -211,15 +213,7 @@ class Task:
         limit = room.tokens - max(headers, default=0)
         if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
-        return self.with_passage_tokens(min(limit, self.options.passage_tokens))
-
-    def with_passage_tokens(self, passage_tokens: int) -> Task:
-        """A copy of the task that reads smaller passages.
-
-        Args:
-            passage_tokens: The option.
-        """
-        return replace(self, options=replace(self.options, passage_tokens=passage_tokens))
+        return replace(self, options=replace(self.options, passage_tokens=min(limit, self.options.passage_tokens)))
 
     @cached_property
     def collapse_tokens(self) -> int:
@@ -275,8 +269,8 @@ def smaller(passages: Iterable[Passage], limit: int, counter: TokenCounter) -> t
     return tuple(piece for piece in pieces if piece.text.strip())
 
 
-def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Pack passages into the texts of model calls, in order.
+def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
+    """Pack passages into what model calls read, in order.
 
     Adjacent passages with at most `passage_tokens` together share a call, and are rendered as in a context, with
     headers, separators and gaps. With `cite=True`, each passage has a separate call.
@@ -284,15 +278,11 @@ def packed(task: Task, passages: Sequence[Passage]) -> tuple[str, ...]:
     Args:
         task: The question with its options.
         passages: The passages, as returned by `split_passages`.
+        first: The number of the first passage.
 
     Raises:
         TokenizerError: The counter returned no usable count.
     """
-    return tuple(part.text for part in parts(task, passages))
-
-
-def parts(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
-    """Like `packed`, with the passages of each call, which are numbered from `first`."""
     context_options, limit = task.context_options, task.options.passage_tokens
     groups: list[list[Passage]] = []
     total = 0
@@ -306,11 +296,9 @@ def parts(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]
                 continue
         groups.append([passage])
         total = task.count(shown)
-    found: list[Part] = []
-    for group in groups:
-        found.append(Part(render(group, context_options, first=first), tuple(group)))
-        first += len(group)
-    return found
+    numbers = accumulate(map(len, groups), initial=first)
+    pairs = zip(groups, numbers, strict=False)
+    return [Part(render(group, context_options, first=number), tuple(group)) for group, number in pairs]
 
 
 def combined(
@@ -373,14 +361,9 @@ def _cut_end(text: str, start: int, limit: int, counter: TokenCounter) -> int:
         if high == len(text):
             return high
         low, high = high, min(start + 2 * (high - start), len(text))
-    # Binary search; approximate, since the number of tokens need not grow with the length.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if count(text[start:middle], counter) <= limit:
-            low = middle
-        else:
-            high = middle
-    for end in range(low, start, -1):
+    # Approximate, since the number of tokens need not grow with the length.
+    last = bisect_right(range(high), limit, low + 1, high, key=lambda end: count(text[start:end], counter)) - 1
+    for end in range(last, start, -1):
         if text[end - 1].isspace() and not text[start:end].isspace():
             return end
-    return low
+    return last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -89,14 +90,9 @@ def _cut(text: str, budget: int, task: Task) -> str:
     overflow = task.options.overflow
     if task.count(_CUT_MARK) > budget:
         overflow = "truncate_end"  # no room for the mark
-    low, high = 0, len(text)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if task.count(_cut_to(text, middle, overflow)) <= budget:
-            low = middle
-        else:
-            high = middle
-    return _cut_to(text, low, overflow)
+    lengths = range(len(text))
+    fits = bisect_right(lengths, budget, 1, key=lambda length: task.count(_cut_to(text, length, overflow))) - 1
+    return _cut_to(text, fits, overflow)
 
 
 def _cut_to(text: str, length: int, overflow: str) -> str:

