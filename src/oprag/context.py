@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ from oprag.pipeline.render import Show, passages_of, render
 from oprag.pipeline.section import section_of
 from oprag.pipeline.select import select, warn_about_copies
 from oprag.positions.retrieved import (
-    NO_STORE,
     Doubt,
     Placed,
     SearchedStore,
@@ -49,7 +48,7 @@ class ContextInputs:
         question_vector: Vector of the question, of shape (dimension,), if available.
         read_neighbors: Returns the chunks around a given one, if available.
         show: Formats a passage as the framework will show it; the token budget then counts that text.
-        store: The store that was searched, for warnings.
+        store: Describes the store that was searched, for warnings.
         place_each: Whether a source needs its order even if only one of its chunks was retrieved, because chunks from
             later searches are placed next to it.
         neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
@@ -61,7 +60,7 @@ class ContextInputs:
     question_vector: Vector | None = None
     read_neighbors: NeighborReader | None = None
     show: Show | None = None
-    store: SearchedStore = NO_STORE
+    store: Callable[[], SearchedStore] = SearchedStore
     place_each: bool = False
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
     placed: dict[Any, Placed] = field(default_factory=dict)
@@ -106,8 +105,8 @@ class ContextInputs:
         return known or ([] if self.read_neighbors is None else list(self.read_neighbors(chunk, number)))
 
     def __getstate__(self) -> dict[str, Any]:
-        # `read_neighbors` often holds a connection, which cannot be pickled.
-        return {**self.__dict__, "read_neighbors": None, "placed": {}}
+        # `read_neighbors` and the store often hold a connection, which cannot be pickled.
+        return {**self.__dict__, "read_neighbors": None, "store": partial(SearchedStore, *self.store()), "placed": {}}
 
 
 def _placement_key(options: ContextOptions) -> Any:

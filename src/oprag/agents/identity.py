@@ -20,7 +20,7 @@ from oprag.positions.fields import (
     WITHIN_PAGE_FIELDS,
     with_usual_fields,
 )
-from oprag.positions.retrieved import NO_STORE, place, warn_about
+from oprag.positions.retrieved import SearchedStore, place, warn_about
 from oprag.positions.values import TOO_LARGE, ordinal, whole
 
 __all__ = ["identities", "kept_chunks", "may_be_same"]
@@ -47,7 +47,7 @@ def kept_chunks(chunks: Iterable[Chunk] | Context, options: ContextOptions) -> l
         kept, _ = without_missing(kept, options.on_missing_position)
     # The same store as in the warnings of the search.
     inputs = chunks.inputs if isinstance(chunks, Context) else None
-    warn_about(placed, kept, options, NO_STORE if inputs is None else inputs.store)
+    warn_about(placed, kept, options, SearchedStore if inputs is None else inputs.store)
     # The metadata that `position_key` reads are not kept.
     orders = placed.orders.values() if options.position_key is not None else ()
     keyed = {chunk.rank: its for order in orders for chunk, its in zip(order.chunks, order.places, strict=True)}

@@ -56,7 +56,7 @@ def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], lis
     name = type(searched).__name__
     if not isinstance(found, list | tuple):
         raise ChunkError(f"{name} must return a list of documents, got {type(found).__name__}", found)
-    if all(type(item) is Document for item in found):
+    if set(map(type, found)) == {Document}:
         return list(found), None
     documents: list[Document] = []
     scores: list[float | None] = []

@@ -40,6 +40,7 @@ from oprag.options import (
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
+from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
 from oprag.stores.listing import searched_store
 
@@ -325,11 +326,8 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             found, vector = yield from self._store_search(query, filter, options, sources)
         searched = self.retriever if self.vectorstore is None else self.vectorstore
         chunks = chunks_of(*documents_and_scores(searched, found))
-        stores = self._searched(filter)
-        searched_in_stores = searched_store(stores, "check_positions(store)")
-        inputs = ContextInputs(
-            by_rank(chunks, found), vector, neighbors, store=searched_in_stores, place_each=self._place_each
-        )
+        described = partial(self._searched_store, filter)
+        inputs = ContextInputs(by_rank(chunks, found), vector, neighbors, store=described, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has its own limit.
             warn_about_few(inputs.chunks, options.k)
@@ -337,8 +335,9 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             from oprag.stores.vectors import given_with_vectors
 
             inputs = yield from given_with_vectors(inputs, query, options, sources)
-        if self.read_source is not None or self.store_order:
-            ordering, get_filter = stores if self.store_order else (), partial(filter_of, self, filter)
+        if (self.read_source is not None or self.store_order) and inputs.undecided(options):
+            ordering = self._searched(filter) if self.store_order else ()
+            get_filter = partial(filter_of, self, filter)
             inputs = yield from self._orders.complete(inputs, options, ordering, self._source_texts, get_filter)
         return (yield from assemble_in_steps(inputs, options))
 
@@ -400,6 +399,10 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             given = {} if filter is None else {"filter": filter}
             adapters = [adapter_of(store, {**search, **given}) for store, search in searched_in(self.retriever)]
         return [adapter for adapter in adapters if adapter is not None]
+
+    def _searched_store(self, filter: Any) -> SearchedStore:
+        """What was searched, for warnings."""
+        return searched_store(self._searched(filter), "check_positions(store)")
 
     def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
         """The reader of neighbors for a search with this filter; None if not available."""

@@ -30,6 +30,7 @@ from oprag.options import ContextOptions, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
+from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import can_list, searched_store
 from oprag.stores.stored_neighbors import StoredNeighbors
@@ -187,17 +188,17 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
 
     def _find_positions(self, inputs: ContextInputs, options: ContextOptions) -> Steps[ContextInputs]:
         """Add positions from the text of the source and from the store to chunks without one in their metadata."""
-        known, docstores = self._searches(), list[BaseDocumentStore]()
-        stores = [adapter for one in known if (adapter := store_of(one)) is not None]
-        searched = searched_store(stores, "check_positions(index)", "position_key" if known else "index")
-        inputs = replace(inputs, store=searched, place_each=self._place_each)
+        docstores = list[BaseDocumentStore]()
+        inputs = replace(inputs, store=self._searched_store, place_each=self._place_each)
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
             docstores = self._docstores()
             chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
-            stores = [*stores, *map(LevelsInDocstore, docstores)]
-        ordering = stores if known and self.store_order else ()
-        inputs = yield from self._orders.complete(inputs, options, ordering, self._source_texts)
+        if inputs.undecided(options):
+            stores: list[StoreAdapter] = []
+            if self.store_order and self._searches():
+                stores = [*self._searched_stores(), *map(LevelsInDocstore, docstores)]
+            inputs = yield from self._orders.complete(inputs, options, stores, self._source_texts)
         if docstores and (read := inputs.read_neighbors) is not None:
             spanned = lambda chunk, number: with_absolute_spans(list(read(chunk, number)), docstores)  # noqa: E731
             inputs = replace(inputs, read_neighbors=spanned)
@@ -236,6 +237,15 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     def _searches(self) -> list[Searched]:
         """The searched components: those of the given index, else of the retriever; empty if unknown."""
         return searched_by(self._searched) if self.index is None else [searched_in(self.index, self._searched)]
+
+    def _searched_stores(self) -> list[StoreAdapter]:
+        """The adapters of the searched stores."""
+        return [adapter for one in self._searches() if (adapter := store_of(one)) is not None]
+
+    def _searched_store(self) -> SearchedStore:
+        """What was searched, for warnings."""
+        option = "position_key" if self._searches() else "index"
+        return searched_store(self._searched_stores(), "check_positions(index)", option)
 
     def _docstores(self) -> list[BaseDocumentStore]:
         """The docstores of the searched nodes and their parents."""

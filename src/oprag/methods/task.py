@@ -69,7 +69,8 @@ class Task:
             raise QueryError(f"choices must be a list of strings, got {describe(choices)}", choices)
         if len(choices) > len(ascii_uppercase):
             raise QueryError(f"there can be at most {len(ascii_uppercase)} choices, got {len(choices)}", choices)
-        object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
+        if self.options.cite:
+            object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
     def asking(self, question: str) -> Task:
         """A copy of the task for another question, without choices and conversation.

@@ -54,6 +54,8 @@ def render(passages: Sequence[Passage], options: ContextOptions, show: Show | No
     """
     if show is not None:
         return SHOWN_SEPARATOR.join(map(show, passages))
+    if options.header is None and not options.gap:
+        return options.separator.join([passage.text for passage in passages if passage.text])
     parts: list[str] = []
     last: Passage | None = None
     for number, passage in enumerate(passages, first):

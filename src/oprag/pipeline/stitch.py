@@ -45,13 +45,15 @@ def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     passages: list[Passage] = []
     runs: list[_Run] = []
     for chunk in chunks:
-        if runs and runs[-1].take(chunk) is not None:
-            continue
-        run = _Run(chunk)
-        if runs and not runs[-1].leads_to(run):
-            passages.append(_passage(runs, separator))
-            runs = []
-        runs.append(run)
+        span = place_in_source(chunk)
+        if runs:
+            last = runs[-1]
+            if last.take(chunk, span) is not None:
+                continue
+            if not last.leads_to(chunk, span):
+                passages.append(_passage(runs, separator))
+                runs = []
+        runs.append(_Run(chunk, span))
     if runs:
         passages.append(_passage(runs, separator))
     return passages
@@ -61,9 +63,10 @@ def added_texts(chunks: Iterable[Chunk]) -> Iterator[str]:
     """Yield what each chunk adds to the passage of the chunks before it: its whole text, the end of it, or nothing."""
     run: _Run | None = None
     for chunk in chunks:
-        added = None if run is None else run.take(chunk)
+        span = place_in_source(chunk)
+        added = None if run is None else run.take(chunk, span)
         if added is None:
-            run, added = _Run(chunk), chunk.text
+            run, added = _Run(chunk, span), chunk.text
         yield added
 
 
@@ -83,17 +86,13 @@ def span_in_source(place: Span | None) -> Span | None:
 class _Run:
     """Contiguous text: a chunk, and the chunks that touch or overlap it."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    __slots__ = ("chunks", "span", "spans", "texts")
+
+    def __init__(self, chunk: Chunk, span: Span | None) -> None:
         self.chunks = [chunk]
         self.texts = [chunk.text]
-        self.span = place_in_source(chunk)
-        self.spans = {self.span}
-        self.exact = self.span is not None and is_exact(chunk, self.span)
-        self.in_source = chunk.span is not None
-
-    @property
-    def text(self) -> str:
-        return "".join(self.texts)
+        self.span = span
+        self.spans = [span]
 
     def tail(self, length: int) -> str:
         """The last `length` characters; joining the full text for each chunk would take quadratic time."""
@@ -105,26 +104,23 @@ class _Run:
             length -= len(part)
         return "".join(reversed(parts))
 
-    def take(self, chunk: Chunk) -> str | None:
+    def take(self, chunk: Chunk, span: Span | None) -> str | None:
         """Add the chunk if its text continues or repeats the run's, and return what is new; None if unconfirmed."""
-        span = place_in_source(chunk)
-        new = self._new_text(chunk, span)
-        if new is None or self.span is None or span is None:
+        run = self.span
+        if run is None or span is None or not run.start <= span.start <= run.end or not self._comparable(chunk, span):
+            return None
+        new = self._new_text(chunk, run, span)
+        if new is None:
             return None
         self.chunks.append(chunk)
         if new:
             self.texts.append(new)
-        self.spans.add(span)
-        self.span = Span(self.span.start, max(self.span.end, span.end), self.span.page)
+        self.spans.append(span)
+        self.span = Span(run.start, max(run.end, span.end), run.page)
         return new
 
-    def _new_text(self, chunk: Chunk, span: Span | None) -> str | None:
+    def _new_text(self, chunk: Chunk, run: Span, span: Span) -> str | None:
         """The text that the chunk adds to the run; None if it may not belong there."""
-        run = self.span
-        if run is None or span is None or not run.start <= span.start <= run.end:
-            return None
-        if not self.exact or not is_exact(chunk, span) or not self._comparable(chunk, span):
-            return None
         if span.start == run.end:
             return None if _follows(self.chunks[-1], chunk) is False else chunk.text
         if span.end <= run.end:
@@ -140,39 +136,36 @@ class _Run:
         tail = self.tail(before_end + len(chunk.text))
         return _occurs_only_at(chunk.text, tail, len(tail) - before_end)
 
-    def leads_to(self, other: _Run) -> bool:
-        """Whether the other run follows in the source, with nothing but whitespace between."""
-        last, first = self.chunks[-1], other.chunks[0]
-        if last.source is None or last.source != first.source:
+    def leads_to(self, chunk: Chunk, span: Span | None) -> bool:
+        """Whether the chunk follows in the source, with nothing but whitespace between."""
+        last = self.chunks[-1]
+        if last.source is None or last.source != chunk.source:
             return False
-        follows = _follows(last, first)
-        if follows is not None:
-            return follows
-        if self.span is None or other.span is None or self.span.page != other.span.page:
-            return False
-        return self.exact and other.exact and 0 < other.span.start - self.span.end <= STRIPPED
+        follows = _follows(last, chunk)
+        if follows is not None or self.span is None or span is None:
+            return bool(follows)
+        return 0 < span.start - self.span.end <= STRIPPED and self._comparable(chunk, span)
 
     def _comparable(self, chunk: Chunk, span: Span) -> bool:
-        """Whether the offsets are relative to the same source and page."""
+        """Whether offsets are exact, and relative to the same source and page."""
+        first = self.chunks[0]
         return (
             self.span is not None
             and self.span.page == span.page
             and chunk.source is not None
-            and self.chunks[-1].source == chunk.source
+            and first.source == chunk.source
+            and self.spans[0] is not None
+            and is_exact(first, self.spans[0])
+            and is_exact(chunk, span)
         )
 
 
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
-    if len(runs) == 1:
-        (run,) = runs
-        return Passage(run.text, tuple(run.chunks), tuple(_known_spans(runs)))
-    chunks = tuple(chunk for run in runs for chunk in run.chunks)
-    return Passage(separator.join([run.text for run in runs]), chunks, tuple(_known_spans(runs)))
-
-
-def _known_spans(runs: Sequence[_Run]) -> list[Span]:
-    """The spans in the source of the runs for which they are known."""
-    return [run.span for run in runs if run.in_source and run.span is not None]
+    texts = [run.texts[0] if len(run.texts) == 1 else "".join(run.texts) for run in runs]
+    chunks = tuple([chunk for run in runs for chunk in run.chunks])
+    # A place in a run of overlapping chunks is not a place in the source.
+    spans = tuple([run.span for run in runs if run.span is not None and run.chunks[0].span is not None])
+    return Passage(texts[0] if len(texts) == 1 else separator.join(texts), chunks, spans)
 
 
 def _follows(first: Chunk, second: Chunk) -> bool | None:

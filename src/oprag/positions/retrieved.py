@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from oprag.positions.source_names import names_of_parts, source_of, warn_about_k
 from oprag.positions.source_order import MISSING, Certainty, Listing, SourceOrder, is_strong, order_of
 
 __all__ = [
-    "NO_STORE",
     "PARTS",
     "UNNAMED",
     "Doubt",
@@ -96,9 +95,6 @@ class SearchedStore(NamedTuple):
     id: str = ""
     check: str = ""
     option: str = "position_key"
-
-
-NO_STORE = SearchedStore()
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
@@ -224,20 +220,22 @@ class Doubt(NamedTuple):
 
 
 def warn_about(
-    placed: Placed, kept: Sequence[Chunk], options: ContextOptions, store: SearchedStore = NO_STORE
+    placed: Placed, kept: Sequence[Chunk], options: ContextOptions, store: Callable[[], SearchedStore] = SearchedStore
 ) -> tuple[list[Doubt], Certainty]:
     """Warn or raise where the order of the kept chunks is uncertain; return the doubts, and how certain it is."""
     if len(placed.chunks) < 2:
         return [], "known"
-    warn_about_key("source_key", options.source_key, placed.chunks)
-    explained = warn_about_key("position_key", options.position_key, placed.chunks)
+    explained = False
+    if options.source_key is not None or options.position_key is not None:
+        warn_about_key("source_key", options.source_key, placed.chunks)
+        explained = warn_about_key("position_key", options.position_key, placed.chunks)
     found, certainty = _doubts(placed, kept, options)
     for doubt in found if options.on_uncertain != "ignore" else ():
         if options.on_uncertain == "error":
-            raise UncertainOrderError(_message(doubt, store), doubt.chunks[0])
+            raise UncertainOrderError(_message(doubt, store()), doubt.chunks[0])
         # The warning about the misspelled key covers this already.
         if not (explained and doubt.cause is MISSING):
-            _warn(doubt, store)
+            _warn(doubt, store())
     return found, certainty
 
 
@@ -267,7 +265,7 @@ def _about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
         yield Doubt(what, UNNAMED, list(chain.from_iterable(nameless)))
     # A source_key function chooses its names on purpose, so do not question them.
     alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
-    if not callable(options.source_key) and (parts := names_of_parts(alone)):
+    if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         what = f"{len(parts)} of {total} chunks are not put in order, although their sources look like parts of one"
         yield Doubt(what, PARTS, [chunk for part in parts for chunk in placed.groups[part]])
 

@@ -302,9 +302,9 @@ def told(chunks: list[Chunk], store: SearchedStore) -> str:
     """The only warning, which is also the message of the error."""
     placed = place(chunks, None, None)
     with pytest.raises(UncertainOrderError) as error:
-        warn_about(placed, placed.chunks, ContextOptions(on_uncertain="error"), store)
+        warn_about(placed, placed.chunks, ContextOptions(on_uncertain="error"), lambda: store)
     with pytest.warns((PositionWarning, SourceWarning)) as caught:
-        warn_about(placed, placed.chunks, ContextOptions(), store)
+        warn_about(placed, placed.chunks, ContextOptions(), lambda: store)
     assert [str(one.message) for one in caught] == [str(error.value)]
     return str(error.value)
 
@@ -327,7 +327,7 @@ def test_the_last_warning_of_a_cause_is_short(cause):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for placed in chunks:
-            warn_about(placed, placed.chunks, ContextOptions(), INDEX)
+            warn_about(placed, placed.chunks, ContextOptions(), lambda: INDEX)
     assert len(caught) == 4
     last = str(caught[3].message)
     assert last == f"{cause}; more sources are affected; check_positions(index) shows the fix"
@@ -372,5 +372,5 @@ def test_secrets_in_the_name_of_a_source_are_masked():
 def test_the_action_depends_on_what_was_searched(store, action):
     placed = place([hit("a", 0), hit("b", 1)], None, None)
     with pytest.warns(PositionWarning) as caught:
-        warn_about(placed, placed.chunks, ContextOptions(), store)
+        warn_about(placed, placed.chunks, ContextOptions(), lambda: store)
     assert str(caught[0].message).endswith(f"; {action}")
