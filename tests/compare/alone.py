@@ -25,7 +25,7 @@ class _Alone(Backend):
     def __init__(
         self, cell: Cell, documents: Mapping[str, Any], embedder: Any, tokenizer: Any, model: Callable[[str], Any]
     ) -> None:
-        super().__init__()
+        super().__init__(limit=Limit(4))
         self._cell = cell
         self._documents = documents
         self._embedder = embedder
@@ -79,6 +79,6 @@ def answer_alone(
     task = Task(question.text, cell.options, cell.context_options, question.choices)
     own = {name: documents[name] for name in question.documents}
     backend = _Alone(cell, own, embedder, tokenizer, model)
-    answer = run_sync(drive(task, backend, Limit(4), method=CONTROLS.get(cell.method)))
+    answer = run_sync(drive(task, backend, method=CONTROLS.get(cell.method)))
     assert isinstance(answer, Answer)
     return answer

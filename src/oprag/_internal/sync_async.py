@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = [
+    "END",
     "Emit",
+    "Items",
     "Limit",
     "Parallel",
     "Step",
     "Steps",
+    "concurrently",
     "iterate_async",
     "iterate_sync",
     "run_async",
@@ -52,6 +55,30 @@ class Step(NamedTuple):
 
     run: Callable[[], Any]
     arun: Callable[[], Awaitable[Any]] | None = None
+
+
+END: Any = object()
+"""What `Items` gives after the last item."""
+
+
+class Items:
+    """The items of a sync or async iterable, read in steps.
+
+    Attributes:
+        following: Returns the next item, or `END`.
+        closing: Closes the iterator, if it can be closed.
+    """
+
+    def __init__(self, items: Any) -> None:
+        iterator = aiter(items) if hasattr(items, "__aiter__") else iter(items)
+        self.following = Step(partial(next, iterator, END), partial(anext, iterator, END))
+        self.closing = Step(getattr(iterator, "close", _nothing), getattr(iterator, "aclose", _nothing_async))
+
+
+def _nothing() -> None: ...
+
+
+async def _nothing_async() -> None: ...
 
 
 class Emit(NamedTuple):
@@ -182,6 +209,19 @@ class Parallel:
 
 Steps = Generator[Step | Parallel | Emit, Any, T]
 """A body: a generator that yields steps, receives their results and returns its own result."""
+
+
+def concurrently(
+    bodies: Sequence[Callable[[], Steps[T]]], limit: Limit, stop: Callable[[T], bool] | None = None
+) -> Steps[tuple[T, ...]]:
+    """Run bodies as in `Parallel`; a single one may emit values."""
+    if len(bodies) != 1:
+        return tuple((yield Parallel(bodies, limit, stop)))
+    place = yield limit.taken()
+    try:
+        return ((yield from bodies[0]()),)
+    finally:
+        place.release()
 
 
 def run_sync(steps: Steps[T]) -> T:

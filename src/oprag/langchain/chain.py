@@ -429,7 +429,7 @@ class OrderPreservingChain(
 
     def _question(
         self, inputs: dict[str, Any], config: RunnableConfig, options: MethodOptions
-    ) -> tuple[Task, LangChainBackend, Limit]:
+    ) -> tuple[Task, LangChainBackend]:
         retriever, filter = self._retriever, inputs.get("filter")
         reader = None if self.read_source is None else self._reader
         if reader is not None:
@@ -449,13 +449,12 @@ class OrderPreservingChain(
             question_key=self.input_key,
             window=window_of(self.llm, config),
         )
-        backend = LangChainBackend(
-            self.llm, retriever, task.context_options, self.embeddings, config, filter, reader=reader
-        )
         limit = _batch_limit.get() or Limit(config.get("max_concurrency") or options.max_concurrency)
         # A nested chain must not use the limit of a batch: it would deadlock, waiting for calls that wait for it.
         _batch_limit.set(None)
-        return task, backend, limit
+        return task, LangChainBackend(
+            self.llm, retriever, task.context_options, self.embeddings, config, filter, limit=limit, reader=reader
+        )
 
 
 def _refuse(kwargs: Mapping[str, Any]) -> None:

@@ -359,15 +359,16 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             options=task.context_options,
             postprocessors=self.node_postprocessors,
         )
+        limit, cache = Limit(options.max_concurrency), searching.vector_cache
         backend = LlamaIndexBackend(
-            self.llm, search, searching.vector_cache, self._model, options.prompts, reader=self._reader
+            self.llm, search, cache, self._model, options.prompts, limit=limit, reader=self._reader
         )
         return task, backend
 
     def _answered(
         self, question: str, choices: Sequence[str], chat_history: Sequence[Any], *, streaming: bool = False
     ) -> Steps[Answer]:
-        return _driven(*self._begun(question, self._options, choices, chat_history), streaming=streaming)
+        return drive(*self._begun(question, self._options, choices, chat_history), streaming=streaming)
 
     def _responded(
         self,
@@ -399,7 +400,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         dispatcher.event(SynthesizeStartEvent(query=query))
         with self.callback_manager.event(CBEventType.SYNTHESIZE, {EventPayload.QUERY_STR: query.query_str}) as event:
             backend.found[query.query_str] = context
-            steps = _driven(task, backend, streaming=self.streaming)
+            steps = drive(task, backend, streaming=self.streaming)
             source_nodes = partial(self._source_nodes, more=more)
             response: RESPONSE_TYPE
             if self.streaming:
@@ -438,13 +439,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     def _compared(
         self, question: str, compared: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
     ) -> Steps[MethodAnswers]:
-        begun = [self._begun(question, options, choices, chat_history) for options in compared]
-        answers = yield from drive_each((*one, Limit(one[0].options.max_concurrency)) for one in begun)
+        answers = yield from drive_each(self._begun(question, one, choices, chat_history) for one in compared)
         return MethodAnswers(question, tuple(answers))
-
-
-def _driven(task: Task, backend: LlamaIndexBackend, *, streaming: bool = False) -> Steps[Answer]:
-    return drive(task, backend, Limit(task.options.max_concurrency), streaming=streaming)
 
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:

@@ -9,7 +9,7 @@ from oprag.errors import BudgetError
 from oprag.methods.answer import Completion, Result, nothing_found
 from oprag.methods.prompts import Prompt
 from oprag.methods.run import Body, Generate, Retrieve
-from oprag.methods.task import Part, Task, packed, smaller, split_passages
+from oprag.methods.task import Part, Task, cut, packed, split_passages
 
 __all__ = ["refine"]
 
@@ -68,5 +68,6 @@ def _fitting(
         if limit < smallest:
             return None
         task = replace(task, options=replace(task.options, passage_tokens=limit))
-        passages = [passage for part in unread for passage in part.passages]
-        unread = packed(task, smaller(passages, limit, task.context_options.count_tokens), first)
+        counter = task.context_options.count_tokens
+        pieces = [piece for part in unread for one in part.passages for piece in cut(one, limit, counter)]
+        unread = packed(task, pieces, first)

@@ -13,10 +13,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from oprag._internal.masking import describe, masked_error
-from oprag._internal.sync_async import Emit, Limit, Parallel, Step, Steps
+from oprag._internal.sync_async import END, Emit, Items, Limit, Step, Steps, concurrently
 from oprag._internal.warn import warn
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
@@ -52,17 +52,12 @@ __all__ = [
     "flattened",
 ]
 
-T = TypeVar("T")
-
 CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 EMPTY = "the model's reply was empty"
 """Notes of answers; `oprag.compare` counts stored answers by their text."""
 
 _CUT_SHORT = {"length", "model_length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"}
 """Finish reasons of truncated replies: "model_length" is Mistral's, the last is Anthropic's for a full context."""
-
-_END = object()
-
 
 # The requests of a method.
 
@@ -205,11 +200,13 @@ class Backend(ABC):
     Errors of the model are not raised but returned in the `Completion`; all other errors are raised.
 
     Attributes:
+        limit: Limit of concurrent calls.
         reader: Reads the full text of sources, if available.
         found: Cache of contexts by question.
         known: Replies by prompt, which are reused instead of calling the model.
     """
 
+    limit: Limit
     reader: SourceReader | None = None
     found: dict[str, Context] = field(default_factory=dict)
     known: dict[Prompt, Completion] = field(default_factory=dict)
@@ -256,12 +253,10 @@ class Backend(ABC):
             if opened is None:
                 return (yield from self.complete(prompt))
             opening, collected = opened
-            stream = yield opening
-            chunks = aiter(stream) if hasattr(stream, "__aiter__") else iter(stream)
-            following = Step(partial(next, chunks, _END), partial(anext, chunks, _END))
+            chunks = Items((yield opening))
             try:
                 yield Emit("")
-                while (chunk := (yield following)) is not _END:
+                while (chunk := (yield chunks.following)) is not END:
                     text = collected.add(chunk)
                     if not streamed:
                         held += text
@@ -271,7 +266,7 @@ class Backend(ABC):
                     if text:
                         yield Emit(text)
             finally:
-                yield Step(lambda: _close(chunks), lambda: _close_async(chunks))
+                yield chunks.closing
             reply = collected.completion()
         except Exception as error:  # noqa: BLE001 - as in `completed`
             reply = Completion(error=error, usage=None if collected is None else collected.usage)
@@ -284,15 +279,13 @@ class Backend(ABC):
 
         vectors: Any = yield from embedded_together(*self.embedding(), questions, texts)
         for given, wanted in zip(vectors, (questions, texts), strict=True):
-            number = 0 if given is None else len(given)
-            if number != len(wanted):
-                raise EmbeddingError(f"the embedder returned {number} vectors for {len(wanted)} texts", given)
+            if len(given) != len(wanted):
+                raise EmbeddingError(f"the embedder returned {len(given)} vectors for {len(wanted)} texts", given)
         return vectors  # type: ignore[no-any-return]
 
     def read(self, source: str) -> Steps[str]:
         """Read the full text of a source."""
-        text: str = yield Step(lambda: read_with(self.reader, source))
-        return text
+        return (yield Step(lambda: read_with(self.reader, source)))  # type: ignore[no-any-return]
 
 
 class Collected(ABC):
@@ -322,17 +315,6 @@ def completed(call: Steps[Completion]) -> Steps[Completion]:
     return replace(reply, seconds=time.perf_counter() - started)
 
 
-def _close(chunks: Any) -> None:
-    """Close an iterator if it has a `close` method."""
-    if (close := getattr(chunks, "close", None)) is not None:
-        close()
-
-
-async def _close_async(chunks: Any) -> None:
-    if (close := getattr(chunks, "aclose", None)) is not None:
-        await close()
-
-
 # One question.
 
 Answering = Generator[Request, Any, Answer]
@@ -345,14 +327,13 @@ An empty piece means that the stream of the model has been opened."""
 
 
 def drive(
-    task: Task, backend: Backend, limit: Limit, *, method: MethodFunction | None = None, streaming: bool = False
+    task: Task, backend: Backend, *, method: MethodFunction | None = None, streaming: bool = False
 ) -> Steps[Answer]:
     """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`).
 
     Args:
         task: The question.
         backend: The components of the framework.
-        limit: Limit of concurrent calls.
         method: The method; the method of the options by default.
         streaming: Whether to stream the final reply.
     """
@@ -367,26 +348,26 @@ def drive(
                 break
             match request:
                 case Generate(prompts=(prompt,), final=True, hold=hold) if streaming:
-                    reply = yield from _concurrently([partial(backend.stream, prompt, hold)], limit)
+                    reply = yield from concurrently([partial(backend.stream, prompt, hold)], backend.limit)
                 case Generate():
                     calls = [partial(backend.complete, prompt) for prompt in request.prompts]
-                    reply = yield from _concurrently(calls, limit, failed)
+                    reply = yield from concurrently(calls, backend.limit, failed)
                 case Retrieve():
                     searches = [partial(backend.retrieve, question) for question in request.questions]
-                    reply = request.fitted((yield from _concurrently(searches, limit)))
+                    reply = request.fitted((yield from concurrently(searches, backend.limit)))
                     for context in reply:
                         yield Emit(context)
                 case Embed():
                     reply = yield from backend.embed(request.questions, request.texts)
                 case ReadSources():
                     names = list(dict.fromkeys(request.sources))
-                    texts = yield from _concurrently([partial(backend.read, name) for name in names], limit)
+                    texts = yield from concurrently([partial(backend.read, name) for name in names], backend.limit)
                     reply = tuple(map(dict(zip(names, texts, strict=True)).__getitem__, request.sources))
     yield Emit(answer)
     return answer
 
 
-def drive_each(questions: Iterable[tuple[Task, Backend, Limit]]) -> Steps[list[Answer]]:
+def drive_each(questions: Iterable[tuple[Task, Backend]]) -> Steps[list[Answer]]:
     """Answer a question with several methods, which share its context and its standalone version.
 
     Both are made before a method is timed.
@@ -394,7 +375,7 @@ def drive_each(questions: Iterable[tuple[Task, Backend, Limit]]) -> Steps[list[A
     answers: list[Answer] = []
     found: dict[str, Context] = {}
     known: dict[Prompt, Completion] = {}
-    for task, backend, limit in questions:
+    for task, backend in questions:
         backend.found, backend.known = found, known
         question = task.question
         if task.follows_up:
@@ -402,21 +383,8 @@ def drive_each(questions: Iterable[tuple[Task, Backend, Limit]]) -> Steps[list[A
             known[prompt] = yield from backend.complete(prompt)
             question = _standalone_in(known[prompt]) or question
         yield from backend.retrieve(question)
-        answers.append((yield from drive(task, backend, limit)))
+        answers.append((yield from drive(task, backend)))
     return answers
-
-
-def _concurrently(
-    bodies: Sequence[Callable[[], Steps[T]]], limit: Limit, stop: Callable[[T], bool] | None = None
-) -> Steps[tuple[T, ...]]:
-    """Run bodies concurrently, within the limit; a single one may emit values."""
-    if len(bodies) != 1:
-        return tuple((yield Parallel(bodies, limit, stop)))
-    place = yield limit.taken()
-    try:
-        return ((yield from bodies[0]()),)
-    finally:
-        place.release()
 
 
 def answering(task: Task, method: MethodFunction | None = None) -> Answering:

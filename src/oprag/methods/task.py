@@ -22,14 +22,7 @@ from oprag.options import ContextOptions, check_question
 from oprag.pipeline.render import between, render, with_header
 from oprag.pipeline.stitch import stitch
 
-__all__ = ["Part", "Task", "combined", "packed", "smaller", "split_passages"]
-
-_MESSAGE_TOKENS = 4
-"""Overhead of each message of a chat model, and of the start of the reply: the role and its delimiters."""
-_SPARE_TOKENS = 5
-"""Safety margin, as in LlamaIndex: a joined text can have more tokens than its parts counted separately."""
-_LONG_NUMBER = 1_000
-"""Number of a passage for estimating the length of headers, before the passages are numbered."""
+__all__ = ["Part", "Task", "combined", "cut", "packed", "split_passages"]
 
 
 @dataclass(frozen=True)
@@ -72,14 +65,6 @@ class Task:
         if self.options.cite:
             object.__setattr__(self, "context_options", self.options.numbered(self.context_options))
 
-    def asking(self, question: str) -> Task:
-        """A copy of the task for another question, without choices and conversation.
-
-        Args:
-            question: The other question.
-        """
-        return replace(self, question=question, choices=(), chat_history=())
-
     @property
     def follows_up(self) -> bool:
         """Whether the question is a follow-up, which is first rewritten as a standalone question."""
@@ -120,12 +105,8 @@ class Task:
             # The question is not rewritten as a standalone question, so the model needs the conversation.
             messages = (*messages[:-1], *self.chat_history, messages[-1])
         prompt = Prompt(messages, step)
-        if self.window is not None and (needed := self._prompt_tokens(prompt)) > self.window.input_tokens:
-            raise BudgetError(
-                f"the prompt of the model call {step!r} needs {needed:,} tokens, too many for {self.window}; use fewer "
-                "or smaller chunks, a shorter prompt, fewer output tokens, or a model with a larger window",
-                prompt,
-            )
+        if self.window is not None:
+            self.window.after(prompt, self.context_options.count_tokens)
         return prompt
 
     def _values(self, template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,11 +172,7 @@ class Task:
         """
         if self.window is None:
             return None
-        used = self._prompt_tokens(self.prompt(step, **values))
-        return Room(self.window.input_tokens - used - _SPARE_TOKENS, self.window)
-
-    def _prompt_tokens(self, prompt: Prompt) -> int:
-        return self.count(prompt.text) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
+        return self.window.after(replace(self, window=None).prompt(step, **values), self.context_options.count_tokens)
 
     def reading(self, context: Context, room: Room | None) -> Task:
         """A copy of the task with `passage_tokens` reduced so that a passage with its header fits.
@@ -210,7 +187,8 @@ class Task:
         if room is None:
             return self
         passages = () if self.context_options.header is None else context.passages
-        headers = (self.count(self.shown(one, _LONG_NUMBER)) - self.count(one.text) for one in passages)
+        # With a long number, since the passages are not numbered yet.
+        headers = (self.count(self.shown(one, 1_000)) - self.count(one.text) for one in passages)
         limit = room.tokens - max(headers, default=0)
         if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
@@ -228,14 +206,9 @@ class Task:
 
 
 class Part(NamedTuple):
-    """What one model call reads.
+    """What one model call reads."""
 
-    Attributes:
-        text: The rendered passages.
-        passages: The passages.
-    """
-
-    text: str
+    text: str  # the rendered passages
     passages: tuple[Passage, ...]
 
 
@@ -260,14 +233,8 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
             continue
         for group in _chunk_groups(passage.chunks, passage_tokens, separator, counter):
             for part in stitch(group, separator):
-                found += _cut(part, passage_tokens, counter)
+                found += cut(part, passage_tokens, counter)
     return tuple(passage for passage in found if passage.text.strip())
-
-
-def smaller(passages: Iterable[Passage], limit: int, counter: TokenCounter) -> tuple[Passage, ...]:
-    """Cut passages into smaller ones, of at most `limit` tokens."""
-    pieces = (piece for passage in passages for piece in _cut(passage, limit, counter))
-    return tuple(piece for piece in pieces if piece.text.strip())
 
 
 def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
@@ -341,8 +308,8 @@ def _chunk_groups(chunks: Iterable[Chunk], limit: int, separator: str, counter: 
         yield group
 
 
-def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
-    """Split a passage that is too long into consecutive parts."""
+def cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
+    """Split a passage that is too long into consecutive parts, without those that are only whitespace."""
     text, spans = passage.text, passage.spans
     # The spans of the parts are known only if the span has the length of the text.
     span = spans[0] if len(spans) == 1 and spans[0].end - spans[0].start == len(text) else None
@@ -350,7 +317,8 @@ def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passag
     while start < len(text):
         end = _cut_end(text, start, limit, counter)
         part_spans = () if span is None else (Span(span.start + start, span.start + end, span.page),)
-        yield Passage(text[start:end], passage.chunks, spans if end - start == len(text) else part_spans)
+        if not text[start:end].isspace():
+            yield Passage(text[start:end], passage.chunks, spans if end - start == len(text) else part_spans)
         start = end
 
 

@@ -57,7 +57,8 @@ def answered_variants(task: Task) -> Generator[Request | Together, Any, Answered
     elif len(questions) < count:
         notes = (f"the model generated only {len(questions)} of {count} variants",)
     inner = find_method(task.options.inner_method).run
-    results: tuple[Result, ...] = yield Together(tuple(inner(task.asking(question)) for question in questions))
+    alone = replace(task, choices=(), chat_history=())
+    results: tuple[Result, ...] = yield Together(tuple(inner(replace(alone, question=one)) for one in questions))
     answers: list[PassageAnswer] = []
     passages: list[Passage] = []
     contexts = [context]

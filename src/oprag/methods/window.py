@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from oprag._internal.tokens import count
+from oprag._internal.tokens import TokenCounter, count
 from oprag.context import Context, assemble
 from oprag.errors import BudgetError
+from oprag.methods.prompts import Prompt
 
 __all__ = ["Room", "Window", "cut_note", "within"]
+
+_MESSAGE_TOKENS = 4
+"""Overhead of each message of a chat model, and of the start of the reply: the role and its delimiters."""
+_SPARE_TOKENS = 5
+"""Safety margin, as in LlamaIndex: a joined text can have more tokens than its parts counted separately."""
 
 
 class Window(NamedTuple):
@@ -29,6 +35,25 @@ class Window(NamedTuple):
     def input_tokens(self) -> int:
         """Maximum number of tokens in a prompt."""
         return self.tokens - self.output_tokens - self.added_tokens
+
+    def after(self, prompt: Prompt, counter: TokenCounter) -> Room:
+        """The free part after a prompt.
+
+        Args:
+            prompt: The prompt.
+            counter: The token counter.
+
+        Raises:
+            BudgetError: The prompt does not fit.
+        """
+        needed = count(prompt.text, counter) + _MESSAGE_TOKENS * (len(prompt.messages) + 1)
+        if needed > self.input_tokens:
+            raise BudgetError(
+                f"the prompt of the model call {prompt.step!r} needs {needed:,} tokens, too many for {self}; use fewer "
+                "or smaller chunks, a shorter prompt, fewer output tokens, or a model with a larger window",
+                prompt,
+            )
+        return Room(self.input_tokens - needed - _SPARE_TOKENS, self)
 
     def __str__(self) -> str:
         taken = [

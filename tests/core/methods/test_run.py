@@ -265,6 +265,6 @@ def test_a_source_that_several_bodies_need_is_read_once():
         texts = yield ReadSources(("b", "a", "b"))
         return Result(" ".join(texts), ())
 
-    backend, task = Reading(reader=as_reader(reader)), Task(QUESTION)
-    assert run_sync(drive(task, backend, Limit(4), method=method)).text == "B A B"
+    backend, task = Reading(limit=Limit(4), reader=as_reader(reader)), Task(QUESTION)
+    assert run_sync(drive(task, backend, method=method)).text == "B A B"
     assert sorted(read) == ["a", "b"]

@@ -2,7 +2,7 @@ import pytest
 
 from oprag import Chunk, ContextOptions
 from oprag.errors import BudgetError, ModelError, ModelWarning
-from oprag.methods import Generate, Retrieve, Window
+from oprag.methods import Generate, Message, Retrieve, Window
 from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
@@ -144,8 +144,9 @@ def test_a_failed_inner_call_is_skipped_or_named():
 
 def test_choices_belong_to_the_question_of_the_user():
     world = World(parts(1), variants=lines(2))
-    world.answer(method="step_down", variants=2, choices=("Ahab", "Ishmael"))
-    assert all("Ishmael" not in text for text in world.texts("answer"))
+    history = (Message("user", "Who was captain?"),)
+    world.answer(method="step_down", variants=2, choices=("Ahab", "Ishmael"), chat_history=history, condense=False)
+    assert all("Ishmael" not in text and "captain" not in text for text in world.texts("answer"))
     assert "B. Ishmael" in world.texts("aggregate")[0]
 
 

@@ -93,10 +93,3 @@ def test_at_most_26_choices():
     assert Task("What?", choices=("x",) * 26).prompt("answer", context="").text.count(". x") == 26
     with pytest.raises(QueryError, match="at most 26 choices, got 27"):
         Task("What?", choices=("x",) * 27)
-
-
-def test_another_question_of_the_same_user():
-    task = Task("What?", MethodOptions(variants=2), ContextOptions(k=3), ("a",), (Message("user", "Hi"),), {"x": 1})
-    other = task.asking("Who?")
-    assert (other.question, other.choices, other.chat_history) == ("Who?", (), ())
-    assert (other.options, other.context_options, other.inputs) == (task.options, task.context_options, task.inputs)
