@@ -37,7 +37,11 @@ _MAX_PLACES = 64
 
 def each_alone(chunks: Sequence[Chunk]) -> list[Passage]:
     """One passage per chunk."""
-    return [Passage(chunk.text, (chunk,), () if chunk.span is None else (chunk.span,)) for chunk in chunks]
+    return [_alone(chunk) for chunk in chunks]
+
+
+def _alone(chunk: Chunk) -> Passage:
+    return Passage(chunk.text, (chunk,), () if chunk.span is None else (chunk.span,))
 
 
 def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
@@ -161,11 +165,12 @@ class _Run:
 
 
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
-    texts = [run.texts[0] if len(run.texts) == 1 else "".join(run.texts) for run in runs]
-    chunks = tuple([chunk for run in runs for chunk in run.chunks])
+    if len(runs) == 1 and len(runs[0].chunks) == 1:
+        return _alone(runs[0].chunks[0])
+    chunks = tuple(chunk for run in runs for chunk in run.chunks)
     # A place in a run of overlapping chunks is not a place in the source.
-    spans = tuple([run.span for run in runs if run.span is not None and run.chunks[0].span is not None])
-    return Passage(texts[0] if len(texts) == 1 else separator.join(texts), chunks, spans)
+    spans = tuple(run.span for run in runs if run.span is not None and run.chunks[0].span is not None)
+    return Passage(separator.join(["".join(run.texts) for run in runs]), chunks, spans)
 
 
 def _follows(first: Chunk, second: Chunk) -> bool | None:

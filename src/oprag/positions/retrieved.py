@@ -292,9 +292,11 @@ def _about_positions(placed: Placed, kept: Sequence[Chunk]) -> tuple[list[Doubt]
         order = placed.orders.get(group[0].source or "")
         if len(group) < 2 or order is None:
             continue
-        # Both have the same ranks.
-        ranks = {chunk.rank for chunk in group} if order.uncertain else set()
-        doubts = order.doubts_among([index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks])
+        doubts: list[str] = []
+        if order.uncertain:
+            # Both have the same ranks.
+            ranks = {chunk.rank for chunk in group}
+            doubts = order.doubts_among([index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks])
         found.add(order.certainty_with(doubts))
         for cause in doubts[:1]:
             causes.setdefault(cause, []).extend(group)

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD
+from oprag.positions.fields import LABEL_FIELD, NUMBERING_FIELD
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -276,11 +276,9 @@ def _is_one_inside(order: SourceOrder) -> bool:
     A splitter that searches for its offsets finds a text that occurs several times at an earlier place.
     """
     keys = sorted({key for key in order.keys if key is not None})
-    if any(
-        page == last_page and (start == last_start or end <= last_end)
-        for (*last_page, last_start, last_end), (*page, start, end) in pairwise(keys)
-    ):
-        return not any(chunk.parent_id or chunk.child_ids for chunk in order.chunks)
+    for last, key in pairwise(keys):
+        if key[:-2] == last[:-2] and (key[-2] == last[-2] or key[-1] <= last[-1]):
+            return not any(chunk.parent_id or chunk.child_ids for chunk in order.chunks)
     return False
 
 
@@ -326,7 +324,8 @@ def _all_uncertain(facts: Facts, cause: str) -> dict[int, tuple[Uncertain, ...]]
 
 def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     """Return what is uncertain about the order that metadata alone tell."""
-    if chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED) and len(numberings(facts.chunks)) > 1:
+    several = NUMBERING_FIELD in facts.fields and len(numberings(facts.chunks)) > 1
+    if several and chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED):
         # Other metadata are unreliable here too: where stamps restart, offsets usually do.
         return _all_uncertain(facts, RESTARTED)
     in_runs, by_label = _in_runs(chosen), _is_by_label(chosen)
