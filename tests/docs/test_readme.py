@@ -33,7 +33,7 @@ def test_blocks_run_as_they_stand(names, capsys):
 
 @pytest.fixture
 def methods_as_before(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_methods", dict(registry._methods))
 
 
 @pytest.mark.usefixtures("methods_as_before")
@@ -83,7 +83,7 @@ def test_every_store_with_an_adapter_is_in_the_table_of_its_framework():
 def test_the_methods_are_those_of_the_package():
     table = (ROOT / "docs" / "reference" / "methods.md").read_text(encoding="utf-8").split("## Everything")[0]
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE) == sorted(
-        registry._BUILT_IN, key=["stuff", "refine", *registry._BUILT_IN].index
+        registry.OUR_METHODS, key=["stuff", "refine", *registry.OUR_METHODS].index
     )
 
 

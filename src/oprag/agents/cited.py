@@ -13,8 +13,7 @@ from oprag.agents.search_result_blocks import source_name
 from oprag.chunk import Passage
 from oprag.errors import OptionError
 from oprag.methods.answer import part
-from oprag.methods.citations import Citation, citation_of, cited_in
-from oprag.methods.quotes import is_quoted, normal
+from oprag.methods.citations import Citation, citation_of, cited_in, is_quoted, normal
 from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["Cited", "cited_by"]

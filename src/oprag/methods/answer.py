@@ -341,14 +341,7 @@ class Answer:
                 for call in self.calls
             ],
             "answers": [
-                {
-                    "text": answer.text,
-                    "question": answer.question,
-                    "passage": None if answer.passage is None else passage_to_dict(answer.passage),
-                    "confidence": answer.confidence,
-                    "cosine": answer.cosine,
-                    "chosen": answer.chosen,
-                }
+                {**vars(answer), "passage": None if answer.passage is None else passage_to_dict(answer.passage)}
                 for answer in self.answers
             ],
             "citations": [citation.to_dict() for citation in self.citations],

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Passage, Span
-from oprag.methods.quotes import is_quoted, normal, quote_before
 from oprag.pipeline.render import MARKER, without_markers
 from oprag.pipeline.section import section_of
 from oprag.pipeline.stitch import stitch
 from oprag.positions.readings import page_of
 
-__all__ = ["Citation", "citation_of", "cited_in", "numbers_in", "renumbered"]
+__all__ = ["Citation", "citation_of", "cited_in", "is_quoted", "normal", "numbers_in", "quote_before", "renumbered"]
 
 _RANGE = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 _MAX_RANGE_LENGTH = 100  # maximum number of numbers in a range
@@ -23,6 +23,26 @@ _CODE = re.compile(
     r"^ *(`{3,}+|~{3,}+)[^\n`]*+\n.*?(?:^ *\1[`~]* *$|\Z)|(?<!`)(`++)[^\n]{1,500}?(?<!`)\2(?!`)",
     re.DOTALL | re.MULTILINE,
 )
+
+# Closing quotation marks, and those that open a quote that they close.
+_OPENING = {
+    '"': '"',
+    "”": "“„”",
+    "“": "„",
+    "»": "«»",
+    "«": "»",
+    "›": "‹›",
+    "‹": "›",
+    "’": "‘‚",
+    "‘": "‚",
+    "」": "「",
+    "』": "『",
+}
+_ALIKE = str.maketrans(dict.fromkeys("".join([*_OPENING, *_OPENING.values(), "‛‟′″"]), "'"))
+_LEFT_OUT = re.compile(r"\[\s?(?:…|\.{3})\s?\]|\(\s?(?:…|\.{3})\s?\)|…|\.{3,}|\. \. \.")
+# Between a quote and its marker: punctuation, a parenthesis, and the emphasis of Markdown.
+_BETWEEN = ".,;:!?(*_"
+_MAX_QUOTE_LENGTH = 4_000  # characters of a quote
 
 
 class Citation(NamedTuple):
@@ -198,3 +218,46 @@ def _code(text: str) -> list[tuple[int, int]]:
         for found in _CODE.finditer(text)
         if found[0].strip() != text.strip() and MARKER.sub("", found[0]).strip(" `,\n")
     ]
+
+
+def quote_before(text: str, start: int, end: int) -> str | None:
+    """The quote that ends right before a marker, without its quotation marks; None if no quote does.
+
+    Args:
+        text: The answer.
+        start: Where the quote may start, which is the end of the marker before.
+        end: Start of the marker.
+    """
+    before = text[max(start, end - _MAX_QUOTE_LENGTH) : end].rstrip().rstrip(_BETWEEN).rstrip()
+    opening = _OPENING.get(before[-1:], "")
+    at = len(before) - 1
+    while opening:
+        at = max(before.rfind(mark, 0, at) for mark in opening)
+        if at < 0:
+            return None
+        # A mark that can also close a quote, or mean inches, opens one only at the start of a word.
+        if before[at] != before[-1] or (not before[at - 1 : at].isalnum() and not before[at + 1].isspace()):
+            quote = before[at + 1 : -1].strip()
+            return quote if any(map(str.isalnum, quote)) else None
+    return None
+
+
+def normal(text: str) -> str:
+    """A text as it is compared: all whitespace and all quotation marks are alike, as are equivalent Unicode forms."""
+    return " ".join(unicodedata.normalize("NFC", without_markers(text)).translate(_ALIKE).split())
+
+
+def is_quoted(quote: str, text: str) -> bool:
+    """Whether a text, as returned by `normal`, contains a quote.
+
+    The parts of a quote with ellipses are looked for one after another. A full stop or comma at the end of a quote may
+    belong to the sentence around it.
+    """
+    *parts, last = (normal(part) for part in _LEFT_OUT.split(quote))
+    place = 0
+    for part in [*parts, last.rstrip(".,")]:
+        found = text.find(part, place)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True

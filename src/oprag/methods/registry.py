@@ -23,6 +23,8 @@ __all__ = [
     "register_method",
 ]
 
+_READER_HINT = "pass read_source=..., a folder, a mapping of source names to texts, or a function of the name"
+
 MethodFunction = Callable[[Task], Generator[Any, Any, Result]]
 Need = Literal["embeddings", "read_source", "text"]
 
@@ -42,21 +44,28 @@ class Method(NamedTuple):
     nests: bool = False
 
 
-# Requirements of each built-in method and whether it nests; each is a separate module, imported on first use.
-_BUILT_IN: dict[str, tuple[frozenset[Need], bool]] = {
-    "stuff": (frozenset(), False),
-    "map_reduce": (frozenset(), False),
-    "refine": (frozenset(), False),
-    "map_rerank": (frozenset({"text"}), False),
-    "step_down": (frozenset({"text"}), True),
-    "reciprocal": (frozenset({"embeddings", "text"}), True),
-    "long_context": (frozenset({"read_source"}), False),
-    "self_route": (frozenset({"read_source", "text"}), False),
-}
-OUR_METHODS = tuple(_BUILT_IN)
-"""The names of the built-in methods."""
+def _built_in(name: str, *needs: Need, nests: bool = False) -> Method:
+    """A method of this package, whose module is imported on first use."""
 
-_registered: dict[str, Method] = {}
+    def run(task: Task) -> Generator[Any, Any, Result]:
+        method: MethodFunction = getattr(import_module(f"oprag.methods.{name}"), name)
+        return method(task)
+
+    return Method(run, frozenset(needs), nests)
+
+
+_methods = {
+    "stuff": _built_in("stuff"),
+    "map_reduce": _built_in("map_reduce"),
+    "refine": _built_in("refine"),
+    "map_rerank": _built_in("map_rerank", "text"),
+    "step_down": _built_in("step_down", "text", nests=True),
+    "reciprocal": _built_in("reciprocal", "embeddings", "text", nests=True),
+    "long_context": _built_in("long_context", "read_source"),
+    "self_route": _built_in("self_route", "read_source", "text"),
+}
+OUR_METHODS = tuple(_methods)
+"""The names of the built-in methods."""
 
 
 def register_method(name: str, method: MethodFunction, *, needs: Collection[Need] = (), nests: bool = False) -> None:
@@ -92,14 +101,14 @@ def register_method(name: str, method: MethodFunction, *, needs: Collection[Need
         raise OptionError(f"the name of a method must be a non-empty string, got {describe(name)}", name)
     if not callable(method):
         raise OptionError(f"a method must be a generator function of a Task, got {describe(method)}", method)
-    if name in _BUILT_IN or (name in _registered and not _is_redefinition(_registered[name].run, method)):
+    if name in OUR_METHODS or (name in _methods and not _is_redefinition(_methods[name].run, method)):
         raise OptionError(f"a method named {name!r} already exists; use a different name", name)
     unknown = set(needs) - set(get_args(Need))
     if unknown:
         raise OptionError(
             f"needs may contain only {', '.join(get_args(Need))}, got {', '.join(sorted(map(str, unknown)))}", needs
         )
-    _registered[name] = Method(method, frozenset(needs), nests)
+    _methods[name] = Method(method, frozenset(needs), nests)
 
 
 def _is_redefinition(known: MethodFunction, method: MethodFunction) -> bool:
@@ -115,19 +124,15 @@ def _is_redefinition(known: MethodFunction, method: MethodFunction) -> bool:
 
 def method_names() -> list[str]:
     """The names of all registered methods, built-in ones first."""
-    return [*_BUILT_IN, *_registered]
+    return list(_methods)
 
 
 def find_method(name: str) -> Method:
     """Return the method with this name."""
-    value: Any = name
-    if isinstance(value, str) and name in _BUILT_IN:
-        needs, nests = _BUILT_IN[name]
-        return Method(getattr(import_module(f"oprag.methods.{name}"), name), needs, nests)
     try:
-        return _registered[name]
+        return _methods[name]
     except (KeyError, TypeError):
-        raise OptionError(f"unknown method {name!r}; expected one of {', '.join(method_names())}", name) from None
+        raise OptionError(f"unknown method {name!r}; expected one of {', '.join(_methods)}", name) from None
 
 
 def check_needs(
@@ -160,22 +165,16 @@ def check_needs(
         needs_by_name[options.inner_method] = inner.needs
     if "map_rerank" in needs_by_name and options.rank_by == "cosine" and not embeddings:
         raise OptionError(f'rank_by="cosine" requires {embedder_option}; pass {embedder_option}=...', options.rank_by)
+    pass_embedder = f"{embedder_option}, to compare answers with the question; pass {embedder_option}=..."
+    problems: dict[Need, tuple[bool, str]] = {
+        "text": (
+            text,
+            "parses the model's text, but this model returns objects; pass a model without structured output",
+        ),
+        "embeddings": (embeddings, f"requires {pass_embedder}"),
+        "read_source": (read_source, f"requires read_source, to read whole sources; {_READER_HINT}"),
+    }
     for name, needs in needs_by_name.items():
-        if "text" in needs and not text:
-            raise OptionError(
-                f"method {name!r} parses the model's text, but this model returns objects; pass a model without "
-                "structured output",
-                name,
-            )
-        if "embeddings" in needs and not embeddings:
-            raise OptionError(
-                f"method {name!r} requires {embedder_option}, to compare answers with the question; pass "
-                f"{embedder_option}=...",
-                name,
-            )
-        if "read_source" in needs and not read_source:
-            raise OptionError(
-                f"method {name!r} requires read_source, to read whole sources; pass read_source=..., a folder, a "
-                "mapping of source names to texts, or a function of the name",
-                name,
-            )
+        for need, (met, problem) in problems.items():
+            if need in needs and not met:
+                raise OptionError(f"method {name!r} {problem}", name)

@@ -11,7 +11,7 @@ from oprag.methods import register_method, registry
 @pytest.fixture
 def registered() -> Iterator[Callable[..., Any]]:
     """Registers methods that are gone behind the test."""
-    before = dict(registry._registered)
+    before = dict(registry._methods)
     yield register_method
-    registry._registered.clear()
-    registry._registered.update(before)
+    registry._methods.clear()
+    registry._methods.update(before)

@@ -1,3 +1,5 @@
+from importlib import import_module
+
 import pytest
 
 from oprag.errors import OptionError
@@ -17,9 +19,8 @@ def twice(task):
 @pytest.mark.parametrize("name", METHODS)
 def test_each_is_found_by_its_name(name):
     method = find_method(name)
-    assert method.run.__name__ == name
-    assert method.run.__doc__
-    assert "Calls: " in method.run.__doc__
+    assert "Calls: " in getattr(import_module(f"oprag.methods.{name}"), name).__doc__
+    assert World(parts(1), sources={"voyage": "Text."}).answer(method=name).method == name
     assert method.nests == (name in ("step_down", "reciprocal"))
 
 
