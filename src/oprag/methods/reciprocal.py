@@ -7,8 +7,8 @@ from dataclasses import replace
 from oprag.embedding.cosine import cosine
 from oprag.methods.answer import Result
 from oprag.methods.run import Body, Embed, Generate
+from oprag.methods.step_down import aggregation, answered_variants, no_answer
 from oprag.methods.task import Task
-from oprag.methods.variants import aggregation, answered_variants, no_answer
 
 __all__ = ["reciprocal"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from oprag.methods.answer import Result, nothing_found
+from oprag.methods.long_context import whole_sources
 from oprag.methods.replies import is_refusal, may_be_refusal, reply_text
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
-from oprag.methods.whole_sources import whole_sources
 
 __all__ = ["self_route"]
 
