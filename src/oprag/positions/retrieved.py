@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import shown
@@ -44,6 +45,7 @@ _MAX_CHUNKS = 2  # on average, in each of them
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _ABOUT_SOURCES = (UNNAMED, PARTS)
 _MAX_LENGTH = 200  # characters of a warning
+_SOURCE = attrgetter("source")
 
 
 class SourceReport(NamedTuple):
@@ -184,6 +186,8 @@ def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
 
 def group_by_source(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     """Group placed chunks by source, in order of first appearance; a chunk without a source is its own group."""
+    if len(set(map(_SOURCE, chunks))) == 1 and chunks[0].source is not None:
+        return [list(chunks)]
     groups: dict[str | int, list[Chunk]] = {}
     for index, chunk in enumerate(chunks):
         groups.setdefault(index if chunk.source is None else chunk.source, []).append(chunk)

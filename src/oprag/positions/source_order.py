@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, NUMBERING_FIELD
+from oprag.positions.fields import LABEL_FIELD
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -324,8 +324,7 @@ def _all_uncertain(facts: Facts, cause: str) -> dict[int, tuple[Uncertain, ...]]
 
 def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     """Return what is uncertain about the order that metadata alone tell."""
-    several = NUMBERING_FIELD in facts.fields and len(numberings(facts.chunks)) > 1
-    if several and chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED):
+    if chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED) and len(numberings(facts.chunks)) > 1:
         # Other metadata are unreliable here too: where stamps restart, offsets usually do.
         return _all_uncertain(facts, RESTARTED)
     in_runs, by_label = _in_runs(chosen), _is_by_label(chosen)
