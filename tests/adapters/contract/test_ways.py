@@ -50,7 +50,7 @@ def check_twice(task: Any) -> Any:
 @pytest.fixture(autouse=True)
 def own_method(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered for these tests alone."""
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "_methods", dict(registry._methods))
     register_method("check_twice", check_twice)
 
 
