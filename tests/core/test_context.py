@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, Context, approximate_tokens, build_context
+from oprag import Chunk, Context, ContextOptions, approximate_tokens, build_context
 from oprag.chunk import Place, PositionKind, Span
+from oprag.context import ContextInputs, assemble
 from oprag.errors import TokenizerError
+from oprag.positions.retrieved import SearchedStore
 from tests.helpers import cut, hit, prose
 
 TEXT = prose(80)
@@ -228,6 +230,14 @@ def test_a_context_can_be_pickled():
     assert isinstance(again, Context)
     assert again == context
     assert again.explain() == context.explain()
+
+
+def test_a_pickled_context_keeps_what_was_searched_for_warnings():
+    """A store may hold a connection."""
+    searched = SearchedStore("7", "check_positions(store)")
+    context = assemble(ContextInputs([hit("a", 0)], store=lambda: searched), ContextOptions())
+    again = pickle.loads(pickle.dumps(context))
+    assert again.inputs.store() == searched
 
 
 # --- reprs ---
