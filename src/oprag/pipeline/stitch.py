@@ -7,6 +7,7 @@ chunks are not joined: repeated text is better than lost text.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from oprag.chunk import Chunk, Passage, PositionKind, Span
@@ -27,6 +28,8 @@ __all__ = [
 _RUN = "\0run "
 # Maximum gap in characters that counts as whitespace stripped by the splitter; a missing chunk is rarely shorter.
 STRIPPED = 4
+# An end that no offset reaches, for chunks that may be anywhere.
+_ANYWHERE = sys.maxsize
 # Kinds whose keys end with the number of the chunk in its source or run.
 NUMBERED = (PositionKind.STAMPED, PositionKind.LINKS)
 # Matches of fewer characters may be coincidence: adjacent texts often share a letter.
@@ -47,20 +50,40 @@ def _alone(chunk: Chunk) -> Passage:
 def stitch(chunks: Sequence[Chunk], separator: str) -> list[Passage]:
     """Join consecutive chunks of the list that touch or overlap in their source."""
     passages: list[Passage] = []
-    runs: list[_Run] = []
-    for chunk in chunks:
-        span = place_in_source(chunk)
-        if runs:
-            last = runs[-1]
-            if last.take(chunk, span) is not None:
+    for group in _near(chunks):
+        if len(group) == 1:
+            passages.append(_alone(group[0]))
+            continue
+        runs: list[_Run] = []
+        for chunk in group:
+            span = place_in_source(chunk)
+            if runs and runs[-1].take(chunk, span) is not None:
                 continue
-            if not last.leads_to(chunk, span):
+            if runs and not runs[-1].leads_to(chunk, span):
                 passages.append(_passage(runs, separator))
                 runs = []
-        runs.append(_Run(chunk, span))
-    if runs:
+            runs.append(_Run(chunk, span))
         passages.append(_passage(runs, separator))
     return passages
+
+
+def _near(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
+    """Split a list where the offsets alone tell that the next chunk touches none of those before it."""
+    group: list[Chunk] = []
+    end = 0
+    for chunk in chunks:
+        span, position = chunk.span, chunk.position
+        by_offset = span is not None and chunk.place is None and position is not None and position.kind not in NUMBERED
+        if group and by_offset and span is not None and span.start > end + STRIPPED:
+            yield group
+            group = []
+        group.append(chunk)
+        if span is None or chunk.place is not None:
+            end = _ANYWHERE
+        elif span.end > end or len(group) == 1:
+            end = span.end
+    if group:
+        yield group
 
 
 def added_texts(chunks: Iterable[Chunk]) -> Iterator[str]:
@@ -165,8 +188,6 @@ class _Run:
 
 
 def _passage(runs: Sequence[_Run], separator: str) -> Passage:
-    if len(runs) == 1 and len(runs[0].chunks) == 1:
-        return _alone(runs[0].chunks[0])
     chunks = tuple(chunk for run in runs for chunk in run.chunks)
     # A place in a run of overlapping chunks is not a place in the source.
     spans = tuple(run.span for run in runs if run.span is not None and run.chunks[0].span is not None)
