@@ -68,13 +68,13 @@ def write_compact(
     """
     unchanged = [search for search in searches if search.name not in redacted]
     hidden = {number for search in searches if search.name in redacted for number, _ in search.found}
-    found = {number for search in unchanged for number, _ in search.found} - hidden
+    found = set().union(*(dict(search.found) for search in unchanged)) - hidden
     note = unchanged[-1].note if unchanged else ""
     written = write_combined(memory, options, found, note)
     shown_by = dict(zip(written.shown, written.shown, strict=True)) | dict(written.within)
     for search in searches:
         seen = [number for number, _ in search.found if number in hidden]
-        labels = dict.fromkeys(shown_by[number] for number, _ in search.found if number in shown_by)
+        labels = dict.fromkeys(filter(None, map(shown_by.get, dict(search.found))))
         if unchanged and search is unchanged[-1] and found:
             yield search, written
             continue

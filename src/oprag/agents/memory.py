@@ -40,19 +40,24 @@ class Memory:
     spans: list[Span | None] = field(default_factory=list)  # the place of each, by which texts are joined
     ranks: list[int] = field(default_factory=list)  # the best rank of each
     numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)  # of the chunks with each identity
+    # The numbers of the chunks of each source; a chunk without one is alone, under its number.
+    by_source: dict[str | int, list[int]] = field(default_factory=dict)
     searches: dict[str, Search] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()  # names of searches whose text the model no longer sees
     log: list[Search | list[str]] = field(default_factory=list)  # searches and, as lists of names, what was forgotten
     saved: list[Any] = field(default_factory=list)  # the saved form of the log, as far as it was saved
-    # Caches: what was derived from the chunks of each source, which all copies share, and the text that the model sees.
+    # Caches: what was derived from the chunks of each source, and texts by their checksums, which all copies share, and
+    # the text that the model sees.
     sources: dict[Any, Any] = field(default_factory=dict)
+    verified: dict[int, str] = field(default_factory=dict)
     shown: VisibleText | None = None
 
     def copy(self) -> "Memory":
         """A copy that can be changed independently."""
         copied = ("chunks", "spans", "ranks", "numbers", "searches", "log", "saved")
         shown = None if self.shown is None else self.shown.copy()
-        return replace(self, shown=shown, **{name: getattr(self, name).copy() for name in copied})
+        by_source = {name: numbers.copy() for name, numbers in self.by_source.items()}
+        return replace(self, shown=shown, by_source=by_source, **{name: getattr(self, name).copy() for name in copied})
 
     def gather(
         self, name: str, given: Iterable[tuple[Chunk, Span | None]], found: Mapping[int, int] = MappingProxyType({})
@@ -90,9 +95,11 @@ class Memory:
         self.chunks.append(chunk)
         self.spans.append(span)
         self.ranks.append(chunk.rank)
+        number = len(self.chunks)
+        self.by_source.setdefault(number if chunk.source is None else chunk.source, []).append(number)
         for name, _ in names:
-            self.numbers[name] = (*self.numbers.get(name, ()), len(self.chunks))
-        return len(self.chunks)
+            self.numbers[name] = (*self.numbers.get(name, ()), number)
+        return number
 
     def place(self, number: int, place: Place) -> None:
         """Give a chunk a place. Its text stays as it was shown."""

@@ -1,10 +1,11 @@
 """One context of everything that was gathered, and its text with numbers."""
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from oprag._internal.tokens import count
@@ -21,13 +22,13 @@ from oprag.agents.numbered_text import (
     source_label,
     write,
 )
-from oprag.chunk import Chunk, Span, changed
+from oprag.chunk import Chunk, changed
 from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions, as_context_options
 from oprag.pipeline.stitch import STRIPPED, place_in_source, stitch
-from oprag.positions.retrieved import Placed, order_of_found, report_sources
-from oprag.positions.source_order import SourceOrder
+from oprag.positions.retrieved import Placed, order_of_found, report_sources, warn_about
+from oprag.positions.source_order import Offsets, SourceOrder
 
 __all__ = ["combined", "write_combined", "write_source"]
 
@@ -36,27 +37,43 @@ _ALL_IN_ORDER = "Everything that was found so far, in the order of the sources:"
 _PIECE = 8  # chunks in a piece, on average, of those that do not touch
 _ABOUT = f"(Passages found so far, {{order}}. {GAP} stands for text that was not found. Searches rewrite this file.)"
 
+_BY_DEFAULT = ("source", "best_first")
+
+_Pairs = list[tuple[int, Chunk]]  # numbers and their chunks, in order
+
 
 class _Piece(NamedTuple):
     """The text of chunks of a source, between two gaps, and what it was written from."""
 
-    chunks: list[Chunk]
-    places: list[Span | None]
+    pairs: _Pairs
+    head: str  # that of the text before
     written: Written
 
 
-class _Source(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Source:
     """What was derived from chunks of one source.
 
     Attributes:
-        chunks: The chunks.
+        numbers: Their numbers.
+        chunks: The chunks as they were gathered.
+        placed: The same chunks with what their order says of each.
         order: Their order.
-        pieces: The pieces of their text in the compact layout, by their numbers and the head before.
+        offsets: Their offsets, if nothing else tells their order.
+        sequence: Their indices in order; None if ranks matter, since two have the same place, or one has none.
+        written: What was written last in the compact layout, and its pieces.
     """
 
+    numbers: list[int]
     chunks: list[Chunk]
+    placed: list[Chunk]
     order: SourceOrder
-    pieces: dict[tuple[tuple[int, ...], str], _Piece]
+    offsets: Offsets | None
+    sequence: list[int] | None
+    written: tuple[_Pairs, list[_Piece]]
+
+
+_NOTHING: tuple[_Pairs, list[_Piece]] = ([], [])
 
 
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
@@ -65,17 +82,16 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
     title = _ALL_IN_ORDER if options.order == "source" else _ALL
     while True:
         tokens = 0
-        numbers: list[int] = []
-        parts: list[Written] = []
+        kept: list[tuple[_Source, _Pairs]] = []
         if allowed is None or allowed > 0:
             with suppress(BudgetError):
-                context, numbers, sources = _combined(memory, options, {"token_budget": allowed}, found)
-                parts = _parts(memory, context, numbers, sources, options)
-                tokens = 0 if allowed is None else context.tokens
-        rest = omitted(len(found) - len(numbers)) if len(numbers) < len(found) else ""
-        lines = (title, rest, note) if numbers else ("", rest or NOTHING, note)
-        whole = _whole(parts).with_lines(*lines[1:], first=lines[0])
-        excess = 0 if budget is None or not numbers else count(whole.text, options.count_tokens) - budget
+                kept, tokens = _kept(memory, options, allowed, found)
+        whole = _whole([written for source, pairs in kept for written in _write(source, pairs, options)])
+        left = len(found) - sum(len(pairs) for _, pairs in kept)
+        rest = omitted(left) if left else ""
+        lines = (title, rest, note) if kept else ("", rest or NOTHING, note)
+        whole = whole.with_lines(*lines[1:], first=lines[0])
+        excess = 0 if budget is None or not kept else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
             return whole
         # Numbers and labels take tokens, too.
@@ -100,8 +116,8 @@ def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -
 
 def write_source(memory: Memory, options: ContextOptions, source: str | None) -> str:
     """Write all chunks of a source as a file: a title, headings, and marked gaps between passages."""
-    numbers = [number for number, chunk in enumerate(memory.chunks, 1) if chunk.source == source]
-    context, numbers, sources = _combined(memory, options, {"token_budget": None, "order": "source"}, numbers)
+    found = {number for number, chunk in enumerate(memory.chunks, 1) if chunk.source == source}
+    context, numbers, sources = _combined(memory, options, {"token_budget": None, "order": "source"}, found)
     gaps = {passage.chunks[0].rank for passage in stitch(context.kept, "")}
     pairs = list(zip(numbers, context.kept, strict=True))
     text = write(
@@ -117,88 +133,139 @@ def write_source(memory: Memory, options: ContextOptions, source: str | None) ->
     return f"{joined(title, _ABOUT.format(order=order), text)}\n"
 
 
-def _parts(
-    memory: Memory, context: Context, numbers: Sequence[int], sources: dict[Any, _Source], options: ContextOptions
-) -> list[Written]:
-    """The text of the chunks in a context; pieces that did not change are not written again."""
-    parts: list[Written] = []
-    for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: pair[1].source):
-        # A header may contain ranks, which change.
-        known = sources[source].pieces if options.header is None and source in sources else {}
-        pieces: dict[tuple[tuple[int, ...], str], _Piece] = {}
-        head = ""
-        for pairs, places in _pieces(group):
-            key = tuple(number for number, _ in pairs), head
-            chunks = [memory.chunks[number - 1] for number, _ in pairs]
-            piece = known.get(key)
-            if piece is None or piece.chunks != chunks or piece.places != places:
+def _kept(
+    memory: Memory, options: ContextOptions, allowed: int | None, found: Collection[int]
+) -> tuple[list[tuple[_Source, _Pairs]], int]:
+    """The chunks of the context of these numbers, by source, and its tokens, which are 0 without a budget."""
+    if allowed is None and options.header is None and (options.order, options.source_ranking) == _BY_DEFAULT:
+        sources = _sources(memory, found)
+        if all(source.sequence is not None for source in sources.values()):
+            # Ranks decide nothing but the order of the sources.
+            groups = {name: source.placed for name, source in sources.items()}
+            chunks = list(itertools.chain.from_iterable(groups.values()))
+            orders = {name: source.order for name, source in sources.items()}
+            warn_about(Placed(chunks, (), groups, orders), (), replace(options, source_key=None, position_key=None))
+            return [
+                (source, [(source.numbers[index], source.placed[index]) for index in source.sequence or ()])
+                for source in sources.values()
+            ], 0
+    context, numbers, sources = _combined(memory, options, {"token_budget": allowed}, found)
+    kept: list[tuple[_Source, _Pairs]] = []
+    for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: sources[_name(*pair)]):
+        placed = dict(zip(source.numbers, source.placed, strict=True))
+        # A header may contain ranks.
+        kept.append((source, [(number, placed[number] if options.header is None else one) for number, one in group]))
+    return kept, 0 if allowed is None else context.tokens
+
+
+def _write(source: _Source, pairs: _Pairs, options: ContextOptions) -> Iterator[Written]:
+    """Write the chunks of a source; pieces that did not change are not written again."""
+    last, pieces = source.written
+    if last != pairs:
+        known = {piece.pairs[0][0]: piece for piece in pieces}
+        pieces, head = [], ""
+        for its in _pieces(pairs):
+            piece = known.get(its[0][0])
+            if piece is None or piece.head != head or piece.pairs != its:
                 heads = partial(head_of, options)
-                piece = _Piece(chunks, places, write(pairs, VisibleText(), heads, pointers=False, last_head=head))
-            pieces[key] = piece
-            parts.append(piece.written)
+                piece = _Piece(its, head, write(its, VisibleText(), heads, pointers=False, last_head=head))
+            pieces.append(piece)
             head = piece.written.parts[-1].head if piece.written.parts else head
-        known.clear()
-        known.update(pieces)
-    return parts
+        # Assigned at once, since other threads may write the same source.
+        source.written = pairs, pieces
+    return (piece.written for piece in pieces)
 
 
-def _pieces(pairs: Iterable[tuple[int, Chunk]]) -> Iterator[tuple[list[tuple[int, Chunk]], list[Span | None]]]:
-    """Split the chunks of a source, with their places, where text is missing between them.
+def _pieces(pairs: _Pairs) -> Iterator[_Pairs]:
+    """Split the chunks of a source where text is missing between them.
 
     A piece begins at certain numbers, so that a new chunk changes only the piece that it is in.
     """
-    piece: list[tuple[int, Chunk]] = []
-    places: list[Span | None] = []
+    start, end = 0, 0
     page: Any = None
-    end = 0
-    for pair in pairs:
-        place = place_in_source(pair[1])
-        if piece and pair[0] % _PIECE == 0 and (place is None or place.page != page or place.start > end + STRIPPED):
-            yield piece, places
-            piece, places, end = [], [], 0
-        piece.append(pair)
-        places.append(place)
+    for index, (number, chunk) in enumerate(pairs):
+        place = chunk.span or place_in_source(chunk)
+        if number % _PIECE == 0 and index and (place is None or place.page != page or place.start > end + STRIPPED):
+            yield pairs[start:index]
+            start, end = index, 0
         if place is not None:
             end = max(end, place.end) if page == place.page else place.end
             page = place.page
-    if piece:
-        yield piece, places
+    if pairs:
+        yield pairs[start:]
 
 
 def _combined(
-    memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Iterable[int]
+    memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Collection[int]
 ) -> tuple[Context, list[int], dict[Any, _Source]]:
     """The context of these numbers; the number of each kept chunk, and the sources."""
-    numbers = sorted(found)
-    by_rank = sorted(numbers, key=lambda number: memory.ranks[number - 1])
-    ranks = {number: rank for rank, number in enumerate(by_rank)}
-    members: dict[Any, list[int]] = {}
-    for number in numbers:
-        source = memory.chunks[number - 1].source
-        members.setdefault(number if source is None else source, []).append(number)
-    sources = {source: _source(memory, source, its) for source, its in members.items()}
-    placed: dict[int, Chunk] = {}
-    for source, its in members.items():
-        order = sources[source].order
-        for number, chunk, position, span in zip(its, order.chunks, order.positions, order.spans, strict=True):
-            placed[number] = changed(chunk, rank=ranks[number], position=position, span=span)
-    chunks = [placed[number] for number in by_rank]
-    groups = {source: [placed[number] for number in its] for source, its in members.items()}
-    orders = {source: sources[source].order._replace(chunks=group) for source, group in groups.items()}
+    sources = _sources(memory, found)
+    numbers = sorted(sorted(found), key=lambda number: memory.ranks[number - 1])
+    ranks = {number: rank for rank, number in enumerate(numbers)}
+    groups = {
+        name: [changed(chunk, rank=ranks[number]) for number, chunk in zip(source.numbers, source.placed, strict=True)]
+        for name, source in sources.items()
+    }
+    orders = {name: source.order._replace(chunks=groups[name]) for name, source in sources.items()}
+    chunks = sorted(itertools.chain.from_iterable(groups.values()), key=attrgetter("rank"))
     options = as_context_options(replace(options, source_key=None, position_key=None), changes)
     inputs = ContextInputs(chunks)
     if options.source_key is None and options.position_key is None:
         inputs.place(options, Placed(chunks, report_sources(chunks), groups, orders))
     context = assemble(inputs, options)
-    return context, [by_rank[chunk.rank] for chunk in context.kept], sources
+    return context, [numbers[chunk.rank] for chunk in context.kept], sources
 
 
-def _source(memory: Memory, source: str | int, numbers: Sequence[int]) -> _Source:
-    """What is derived from these chunks of a source."""
-    known = memory.sources.get(source)
+def _sources(memory: Memory, found: Collection[int]) -> dict[Any, _Source]:
+    """What is derived from these numbers of each source, the best ranked first; see `Memory.by_source`."""
+    every = len(found) == len(memory.chunks)
+    rank_of = [0, *memory.ranks].__getitem__
+    best: list[tuple[int, int, Any, list[int]]] = []
+    for name, numbers in memory.by_source.items():
+        if its := numbers.copy() if every else [number for number in numbers if number in found]:
+            first = min(its, key=rank_of)
+            best.append((rank_of(first), first, name, its))
+    return {name: _source(memory, name, its) for *_, name, its in sorted(best)}
+
+
+def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
+    """What is derived from these numbers of a source; of what is known, what did not change is the same object."""
     chunks = [memory.chunks[number - 1] for number in numbers]
-    if known is None or known.chunks != chunks:
-        name = source if isinstance(source, str) else None
-        pieces = {} if known is None else known.pieces
-        known = memory.sources[source] = _Source(chunks, order_of_found(chunks, name), pieces)
-    return known
+    known: _Source | None = memory.sources.get(name)
+    placed: list[Chunk] = []
+    before: dict[int, Chunk] = {}
+    offsets, written = None, _NOTHING
+    if known is not None:
+        start, written = len(known.numbers), known.written
+        if known.numbers == numbers[:start] and known.chunks == chunks[:start]:
+            if start == len(numbers):
+                return known
+            offsets = known.offsets and known.offsets.with_more(chunks[start:])
+        if offsets is not None:
+            placed = known.placed.copy()
+        else:
+            before = {id(chunk): one for chunk, one in zip(known.chunks, known.placed, strict=True)}
+    order = offsets.order if offsets else order_of_found(chunks, name if isinstance(name, str) else None)
+    start = len(placed)
+    positions = order._replace(keys=order.keys[start:]).positions
+    for chunk, position, span in zip(chunks[start:], positions, order.spans[start:], strict=True):
+        one = before.get(id(chunk))
+        if one is None or (one.position, one.span) != (position, span):
+            one = changed(chunk, position=position, span=span)
+        placed.append(one)
+    offsets = offsets or Offsets.of(order)
+    source = _Source(numbers, chunks, placed, order, offsets, _sequence(order, offsets), written)
+    memory.sources[name] = source
+    return source
+
+
+def _sequence(order: SourceOrder, offsets: Offsets | None) -> list[int] | None:
+    """The indices of chunks in order; None if ranks matter."""
+    if offsets is not None:
+        return offsets.sequence
+    keys = {key: index for index, key in enumerate(order.keys) if key is not None}
+    return [keys[key] for key in sorted(keys)] if len(keys) == len(order.keys) and not order.uncertain else None
+
+
+def _name(number: int, chunk: Chunk) -> str | int:
+    return number if chunk.source is None else chunk.source

@@ -211,9 +211,15 @@ class WorkingContext:
             search: The name of the search.
             content: The text or blocks, such as the content of a tool message.
         """
-        added = self._memory.searches.get(search)
-        is_content = isinstance(content, str | list)
-        return added is not None and is_content and added.checksum == _checksum(fingerprint(content))
+        added, verified = self._memory.searches.get(search), self._memory.verified
+        if added is None or not isinstance(content, str | list):
+            return False
+        if isinstance(content, str) and verified.get(added.checksum) == content:
+            return True
+        is_its = added.checksum == _checksum(fingerprint(content))
+        if is_its and isinstance(content, str):
+            verified[added.checksum] = content
+        return is_its
 
     def layout(
         self,

@@ -268,7 +268,7 @@ def _about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
         what = f"{len(nameless)} documents without a name are not put in order, although they may be parts of one file"
         yield Doubt(what, UNNAMED, list(chain.from_iterable(nameless)))
     # A source_key function chooses its names on purpose, so do not question them.
-    alone = [report.source for report in placed.sources if report.chunks == 1 and report.source is not None]
+    alone = [name for name, group in placed.groups.items() if len(group) == 1 and isinstance(name, str)]
     if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
         what = f"{len(parts)} of {total} chunks are not put in order, although their sources look like parts of one"
         yield Doubt(what, PARTS, [chunk for part in parts for chunk in placed.groups[part]])

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD
+from oprag.positions.fields import LABEL_FIELD, SOURCE_FIELDS
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -39,6 +39,7 @@ from oprag.positions.readings import (
     stated_span,
 )
 from oprag.positions.source_text import SourceText
+from oprag.positions.values import TOO_LARGE
 
 __all__ = [
     "ADDED_AGAIN",
@@ -54,6 +55,7 @@ __all__ = [
     "UNLINKED_RUNS",
     "Certainty",
     "Listing",
+    "Offsets",
     "SourceOrder",
     "is_strong",
     "order_of",
@@ -88,6 +90,7 @@ BY_STORE = frozenset({INSERTION_ORDER_ONLY, SHARED_BY_STORE})
 _ASSUMED = BY_STORE | {LABELS_ALONE, BY_DOCUMENT}
 _NOTHING: Mapping[int, tuple[Uncertain, ...]] = MappingProxyType({})
 _EXACT = (PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
+_PARTS = ("source", "url")  # fields of names that may contain a page or a time
 
 
 class Listing(NamedTuple):
@@ -393,6 +396,69 @@ def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> lis
         if found[before] is None and last is not None and known and known[0] < last:
             found[before] = (*known[bisect_left(known, last) - 1], len(chunks), 0)
     return found
+
+
+class Offsets(NamedTuple):
+    """Chunks of a source whose order only their offsets tell, so that more of them only take their place among these.
+
+    They state a source and an offset, none is inside another, and where two overlap, their texts agree.
+
+    Attributes:
+        order: The order of the chunks, as `order_of` decides it.
+        sequence: The indices of the chunks in order.
+        claims: Start, end and text of each, in order.
+    """
+
+    order: SourceOrder
+    sequence: list[int]
+    claims: list[tuple[int, int, str]]
+
+    @classmethod
+    def of(cls, order: SourceOrder) -> Offsets | None:
+        """The chunks of an order that was decided; None if anything else may tell their places."""
+        if order.kind is not PositionKind.OFFSET:
+            return None
+        return cls(order._replace(chunks=[], keys=[], spans=[]), [], []).with_more(order.chunks)
+
+    def with_more(self, chunks: Sequence[Chunk]) -> Offsets | None:
+        """The same with more chunks; None if the order of all must be decided anew."""
+        first, sequence, claims = [*self.order.chunks, *chunks][0], self.sequence.copy(), self.claims.copy()
+        keys, spans = [*self.order.keys], [*self.order.spans]
+        for chunk in chunks:
+            start, text = chunk.metadata.get(self.order.field), chunk.text
+            if type(start) is not int or not 0 <= start < TOO_LARGE or not _is_plain(chunk, self.order.field, first):
+                return None
+            claim = start, start + len(text), text
+            at = bisect_left(claims, claim)
+            around = [*claims[max(0, at - 1) : at], claim, *claims[at : at + 1]]
+            if not all(_follow(*pair) for pair in pairwise(around)):
+                return None
+            claims.insert(at, claim)
+            sequence.insert(at, len(keys))
+            keys.append(claim[:2])
+            spans.append(Span(*claim[:2]))
+        order = self.order._replace(chunks=[*self.order.chunks, *chunks], keys=keys, spans=spans)
+        return Offsets(order, sequence, claims)
+
+
+def _is_plain(chunk: Chunk, offset_field: str, other: Chunk) -> bool:
+    """Return whether only an offset tells the place of a chunk, and its source is named as that of the other chunk."""
+    names = [chunk.metadata.get(name) for name in _PARTS]
+    return (
+        chunk.metadata.keys() <= {offset_field, "section", *SOURCE_FIELDS}
+        and names == [other.metadata.get(name) for name in _PARTS]
+        and all(name is None or type(name) is str for name in names)
+        and (chunk.place, chunk.span, chunk.position) == (None, None, None)
+        and not (chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
+    )
+
+
+def _follow(first: tuple[int, int, str], second: tuple[int, int, str]) -> bool:
+    """Return whether a text begins and ends before another one, and repeats its start if they overlap."""
+    (start, end, text), (its_start, its_end, its_text) = first, second
+    if not (start < its_start and end < its_end):
+        return False
+    return end <= its_start or text[its_start - start :] == its_text[: end - its_start]
 
 
 # --- the text of the source -------------------------------------------------------------------------------------------
