@@ -34,17 +34,16 @@ def check_layout(layout: Any, compact_above: Any) -> None:
 def write_delta(memory: Memory, options: ContextOptions, search: Search, visible: VisibleText, used: int) -> Written:
     """Write what is new in a result, beside visible text and results with this number of tokens."""
     room = None if options.token_budget is None else max(0, options.token_budget - used)
-    # By the places by which their texts are joined.
-    found = {
-        number: changed(memory.chunks[number - 1], rank=rank, span=memory.spans[number - 1] if memory.stitch else None)
-        for number, rank in search.found
-    }
+    ranks = dict(search.found)
 
     def head(number: int, chunk: Chunk) -> str:
         span = span_in_source(memory.spans[number - 1])
-        return head_of(options, number, chunk if span is chunk.span else changed(chunk, span=span))
+        if options.header is not None or span is not chunk.span:
+            chunk = changed(chunk, rank=ranks[number], span=span)
+        return head_of(options, number, chunk)
 
-    return write_result(found, head, visible, options, room=room, note=search.note)
+    found = {number: memory.placed[number - 1] for number in ranks}
+    return write_result(found, ranks, head, visible, options, room=room, note=search.note)
 
 
 def write_deltas(

@@ -38,6 +38,7 @@ class Memory:
     stitch: bool = True  # whether texts that touch or overlap are joined
     chunks: list[Chunk] = field(default_factory=list)  # their numbers start at 1
     spans: list[Span | None] = field(default_factory=list)  # the place of each, by which texts are joined
+    placed: list[Chunk] = field(default_factory=list)  # the chunks with these places, as they are written
     ranks: list[int] = field(default_factory=list)  # the best rank of each
     numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)  # of the chunks with each identity
     # The numbers of the chunks of each source; a chunk without one is alone, under its number.
@@ -54,7 +55,7 @@ class Memory:
 
     def copy(self) -> "Memory":
         """A copy that can be changed independently."""
-        copied = ("chunks", "spans", "ranks", "numbers", "searches", "log", "saved")
+        copied = ("chunks", "spans", "placed", "ranks", "numbers", "searches", "log", "saved")
         shown = None if self.shown is None else self.shown.copy()
         by_source = {name: numbers.copy() for name, numbers in self.by_source.items()}
         return replace(self, shown=shown, by_source=by_source, **{name: getattr(self, name).copy() for name in copied})
@@ -94,16 +95,20 @@ class Memory:
         """Add a new chunk with its identities, and return its number."""
         self.chunks.append(chunk)
         self.spans.append(span)
+        self.placed.append(changed(chunk, span=span if self.stitch else None))
         self.ranks.append(chunk.rank)
         number = len(self.chunks)
         self.by_source.setdefault(number if chunk.source is None else chunk.source, []).append(number)
+        only = (number,)
         for name, _ in names:
-            self.numbers[name] = (*self.numbers.get(name, ()), number)
+            if (known := self.numbers.setdefault(name, only)) is not only:
+                self.numbers[name] = (*known, number)
         return number
 
     def place(self, number: int, place: Place) -> None:
         """Give a chunk a place. Its text stays as it was shown."""
-        self.chunks[number - 1] = changed(self.chunks[number - 1], place=place)
+        for chunks in (self.chunks, self.placed):
+            chunks[number - 1] = changed(chunks[number - 1], place=place)
 
     def add(self, search: Search) -> None:
         """Add a search whose chunks were gathered."""

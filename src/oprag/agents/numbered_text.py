@@ -142,6 +142,7 @@ class Written(NamedTuple):
 
 def write_result(
     found: Mapping[int, Chunk],
+    ranks: Mapping[int, int],
     head: Callable[[int, Chunk], str],
     visible: VisibleText,
     options: ContextOptions,
@@ -152,7 +153,8 @@ def write_result(
     """Write the result of a search.
 
     Args:
-        found: The chunks with their places and their ranks in the search, by number, in the order of the text.
+        found: The chunks with their places, by number, in the order of the text.
+        ranks: The ranks of these numbers in the search.
         head: As for `write`.
         visible: The text that the model sees.
         options: The options, with the counter of tokens.
@@ -171,7 +173,7 @@ def write_result(
     result = counted_tokens(written, "" if written.text else NOTHING, note)
     if room is None or result.tokens <= room or not result.shown:
         return result
-    new = sorted([*result.shown, *dict(result.within)], key=lambda number: found[number].rank)
+    new = sorted([*result.shown, *dict(result.within)], key=ranks.__getitem__)
     kept: list[int] = []
     left = room
     for number in new:
@@ -269,9 +271,9 @@ def _in_file(text: str) -> str:
 def _goes_on(first: Chunk, second: Chunk) -> bool:
     """Whether a chunk follows another directly, ignoring whitespace that a splitter strips."""
     place, its = place_in_source(first), place_in_source(second)
-    if place is None or its is None or (first.source, place.page) != (second.source, its.page):
+    if place is None or its is None or not place.start <= its.start <= place.end + STRIPPED:
         return False
-    return place.start <= its.start <= place.end + STRIPPED
+    return (first.source, place.page) == (second.source, its.page)
 
 
 def pointer(numbers: Iterable[int], where: str = _SHOWN) -> str:

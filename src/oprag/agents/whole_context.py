@@ -245,6 +245,7 @@ def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
             placed = known.placed.copy()
         else:
             before = {id(chunk): one for chunk, one in zip(known.chunks, known.placed, strict=True)}
+    offsets = offsets or Offsets.of(chunks)
     order = offsets.order if offsets else order_of_found(chunks, name if isinstance(name, str) else None)
     start = len(placed)
     positions = order._replace(keys=order.keys[start:]).positions
@@ -253,7 +254,6 @@ def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
         if one is None or (one.position, one.span) != (position, span):
             one = changed(chunk, position=position, span=span)
         placed.append(one)
-    offsets = offsets or Offsets.of(order)
     source = _Source(numbers, chunks, placed, order, offsets, _sequence(order, offsets), written)
     memory.sources[name] = source
     return source

@@ -16,7 +16,7 @@ from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.readings import page_of, stamped_by_store
 from oprag.positions.source_names import names_of_parts, source_of, warn_about_key
-from oprag.positions.source_order import MISSING, Certainty, Listing, SourceOrder, is_strong, order_of
+from oprag.positions.source_order import MISSING, Certainty, Listing, Offsets, SourceOrder, is_strong, order_of
 
 __all__ = [
     "PARTS",
@@ -139,6 +139,8 @@ def order_of_found(group: Sequence[Chunk], source: str | None, position_key: Pos
         places = [chunk.place for chunk in group if chunk.place is not None]
         if len(places) == len(group) and len({(place.kind, place.field) for place in places if place.key}) <= 1:
             return SourceOrder.of_places(group, places)
+        if offsets := Offsets.of(group):
+            return offsets.order
     order = order_of(Listing(group), position_key)
     before = [chunk.position for chunk in group if chunk.position is not None and chunk.source == source]
     if len(before) < len(group):

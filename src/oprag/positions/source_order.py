@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, SOURCE_FIELDS
+from oprag.positions.fields import LABEL_FIELD, SOURCE_FIELDS, START_FIELDS
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -90,7 +90,8 @@ BY_STORE = frozenset({INSERTION_ORDER_ONLY, SHARED_BY_STORE})
 _ASSUMED = BY_STORE | {LABELS_ALONE, BY_DOCUMENT}
 _NOTHING: Mapping[int, tuple[Uncertain, ...]] = MappingProxyType({})
 _EXACT = (PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
-_PARTS = ("source", "url")  # fields of names that may contain a page or a time
+# By the field of an offset, the fields beside it that tell nothing about a place.
+_PLAIN = {field: frozenset({field, "section", *SOURCE_FIELDS}) for field in START_FIELDS}
 
 
 class Listing(NamedTuple):
@@ -398,67 +399,81 @@ def _beside_overlaps(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> lis
     return found
 
 
-class Offsets(NamedTuple):
-    """Chunks of a source whose order only their offsets tell, so that more of them only take their place among these.
+_Claim = tuple[int, int, str, int]
 
-    They state a source and an offset, none is inside another, and where two overlap, their texts agree.
+
+class Offsets(NamedTuple):
+    """Chunks of a source whose order only their offsets tell, as those of most splitters.
+
+    They state a source and an offset, none is inside another, and where two overlap, their texts agree. So there is
+    nothing to weigh, and more of them change nothing about the others.
 
     Attributes:
-        order: The order of the chunks, as `order_of` decides it.
-        sequence: The indices of the chunks in order.
-        claims: Start, end and text of each, in order.
+        order: The order of the chunks; it is the one that `order_of` decides.
+        claims: Start, end and text of each, and its index, in order.
     """
 
     order: SourceOrder
-    sequence: list[int]
-    claims: list[tuple[int, int, str]]
+    claims: list[_Claim]
 
     @classmethod
-    def of(cls, order: SourceOrder) -> Offsets | None:
-        """The chunks of an order that was decided; None if anything else may tell their places."""
-        if order.kind is not PositionKind.OFFSET:
-            return None
-        return cls(order._replace(chunks=[], keys=[], spans=[]), [], []).with_more(order.chunks)
+    def of(cls, chunks: Sequence[Chunk]) -> Offsets | None:
+        """The offsets of chunks; None if anything else may tell the place of one."""
+        field = next((name for name in START_FIELDS if chunks and name in chunks[0].metadata), "")
+        order = SourceOrder([], PositionKind.OFFSET, field, [], [], basis="assumed")
+        return cls(order, []).with_more(chunks) if field else None
+
+    @property
+    def sequence(self) -> list[int]:
+        """The indices of the chunks in order."""
+        return [index for *_, index in self.claims]
 
     def with_more(self, chunks: Sequence[Chunk]) -> Offsets | None:
-        """The same with more chunks; None if the order of all must be decided anew."""
-        first, sequence, claims = [*self.order.chunks, *chunks][0], self.sequence.copy(), self.claims.copy()
-        keys, spans = [*self.order.keys], [*self.order.spans]
-        for chunk in chunks:
-            start, text = chunk.metadata.get(self.order.field), chunk.text
-            if type(start) is not int or not 0 <= start < TOO_LARGE or not _is_plain(chunk, self.order.field, first):
+        """The same with more chunks; None if the order of all must be decided from more than their offsets."""
+        field, before = self.order.field, len(self.order.keys)
+        every = [*self.order.chunks, *chunks]
+        new: list[_Claim] = []
+        for index, chunk in enumerate(chunks, before):
+            if not _states_only_offset(chunk, field, every[0]):
                 return None
-            claim = start, start + len(text), text
-            at = bisect_left(claims, claim)
-            around = [*claims[max(0, at - 1) : at], claim, *claims[at : at + 1]]
-            if not all(_follow(*pair) for pair in pairwise(around)):
+            start, text = chunk.metadata[field], chunk.text
+            new.append((start, start + len(text), text, index))
+        claims = sorted([*self.claims, *new])
+        for first, second in pairwise(claims):
+            if (first[3] >= before or second[3] >= before) and not _agree(first, second):
                 return None
-            claims.insert(at, claim)
-            sequence.insert(at, len(keys))
-            keys.append(claim[:2])
-            spans.append(Span(*claim[:2]))
-        order = self.order._replace(chunks=[*self.order.chunks, *chunks], keys=keys, spans=spans)
-        return Offsets(order, sequence, claims)
+        keys = [claim[:2] for claim in new]
+        spans = [Span(*key) for key in keys]
+        order = self.order
+        order = order._replace(chunks=every, keys=[*order.keys, *keys], spans=[*order.spans, *spans])
+        return Offsets(order, claims)
 
 
-def _is_plain(chunk: Chunk, offset_field: str, other: Chunk) -> bool:
+def _states_only_offset(chunk: Chunk, field: str, other: Chunk) -> bool:
     """Return whether only an offset tells the place of a chunk, and its source is named as that of the other chunk."""
-    names = [chunk.metadata.get(name) for name in _PARTS]
+    metadata, its = chunk.metadata, other.metadata
+    start = metadata.get(field)
     return (
-        chunk.metadata.keys() <= {offset_field, "section", *SOURCE_FIELDS}
-        and names == [other.metadata.get(name) for name in _PARTS]
-        and all(name is None or type(name) is str for name in names)
-        and (chunk.place, chunk.span, chunk.position) == (None, None, None)
+        type(start) is int
+        and 0 <= start < TOO_LARGE
+        and metadata.keys() <= _PLAIN[field]
+        # A page or a time in a name would differ.
+        and type(metadata.get("source", "")) is type(metadata.get("url", "")) is str
+        and metadata.get("source") == its.get("source")
+        and metadata.get("url") == its.get("url")
+        and chunk.place is None
+        and chunk.span is None
+        and chunk.position is None
         and not (chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
     )
 
 
-def _follow(first: tuple[int, int, str], second: tuple[int, int, str]) -> bool:
-    """Return whether a text begins and ends before another one, and repeats its start if they overlap."""
-    (start, end, text), (its_start, its_end, its_text) = first, second
-    if not (start < its_start and end < its_end):
-        return False
-    return end <= its_start or text[its_start - start :] == its_text[: end - its_start]
+def _agree(first: _Claim, second: _Claim) -> bool:
+    """Return whether a text begins and ends before another one, and has the same text where they overlap."""
+    start, end, text, _ = first
+    its_start, its_end, its_text, _ = second
+    apart = end <= its_start
+    return start < its_start and end < its_end and (apart or text[its_start - start :] == its_text[: end - its_start])
 
 
 # --- the text of the source -------------------------------------------------------------------------------------------
