@@ -43,20 +43,12 @@ class Cited(NamedTuple):
 
 
 class _Attached(NamedTuple):
-    """A citation that the provider of a model attached to an answer.
+    """A citation that the provider of a model attached to an answer."""
 
-    Attributes:
-        start: Start offset of the text that cites, in the text of the answer.
-        end: End offset (exclusive).
-        title: The title of what is cited, which begins with its number.
-        source: Its source or URL.
-        text: The cited text.
-    """
-
-    start: int
+    start: int  # of the text that cites, in the text of the answer
     end: int
-    title: str | None
-    source: str | None
+    title: str | None  # of what is cited; it begins with the number
+    source: str | None  # a name or URL
     text: str | None
 
 

@@ -37,12 +37,14 @@ def write_delta(memory: Memory, options: ContextOptions, search: Search, visible
     ranks = dict(search.found)
 
     def head(number: int, chunk: Chunk) -> str:
-        span = span_in_source(memory.spans[number - 1])
+        span = span_in_source(memory.placed[number - 1].span)
         if options.header is not None or span is not chunk.span:
             chunk = changed(chunk, rank=ranks[number], span=span)
         return head_of(options, number, chunk)
 
     found = {number: memory.placed[number - 1] for number in ranks}
+    if not options.stitch:
+        found = {number: changed(chunk, span=None) for number, chunk in found.items()}
     return write_result(found, ranks, head, visible, options, room=room, note=search.note)
 
 
@@ -53,7 +55,7 @@ def write_deltas(
     visible, tokens = VisibleText(), 0
     for search in searches:
         written = write_delta(memory, options, search, visible, tokens)
-        visible.show(written.shown, written.within, memory.chunks, memory.spans)
+        visible.show(written.shown, written.within, memory.placed)
         tokens += written.tokens
         yield search, written
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any
 
 from oprag.agents.identity import identities, may_be_same
@@ -26,7 +25,7 @@ class Search:
     # Numbers whose text is a part of other text in the result, with the number of that text.
     within: list[tuple[int, int]] = field(default_factory=list)
     tokens: int = 0  # in the text, including the note
-    checksum: int = 0  # of the text, or of `fingerprint` of the blocks
+    checksum: int = 0  # of the text or blocks
     note: str = ""  # the line after the passages
     blocks: bool = False  # whether the result is `search_result` blocks instead of a text
 
@@ -35,40 +34,34 @@ class Search:
 class Memory:
     """Everything that was gathered; it is copied before it is changed, so that others can share it."""
 
-    stitch: bool = True  # whether texts that touch or overlap are joined
     chunks: list[Chunk] = field(default_factory=list)  # their numbers start at 1
-    spans: list[Span | None] = field(default_factory=list)  # the place of each, by which texts are joined
-    placed: list[Chunk] = field(default_factory=list)  # the chunks with these places, as they are written
+    placed: list[Chunk] = field(default_factory=list)  # the same with the places by which texts are joined as spans
     ranks: list[int] = field(default_factory=list)  # the best rank of each
     numbers: dict[Any, tuple[int, ...]] = field(default_factory=dict)  # of the chunks with each identity
-    # The numbers of the chunks of each source; a chunk without one is alone, under its number.
-    by_source: dict[str | int, list[int]] = field(default_factory=dict)
     searches: dict[str, Search] = field(default_factory=dict)
     forgotten: frozenset[str] = frozenset()  # names of searches whose text the model no longer sees
     log: list[Search | list[str]] = field(default_factory=list)  # searches and, as lists of names, what was forgotten
     saved: list[Any] = field(default_factory=list)  # the saved form of the log, as far as it was saved
-    # Caches: what was derived from the chunks of each source, and texts by their checksums, which all copies share, and
-    # the text that the model sees.
+    # Caches: what is derived from each source, and texts by their checksums, which copies share; and the visible text.
     sources: dict[Any, Any] = field(default_factory=dict)
     verified: dict[int, str] = field(default_factory=dict)
     shown: VisibleText | None = None
 
     def copy(self) -> "Memory":
         """A copy that can be changed independently."""
-        copied = ("chunks", "spans", "placed", "ranks", "numbers", "searches", "log", "saved")
+        copied = ("chunks", "placed", "ranks", "numbers", "searches", "log", "saved")
         shown = None if self.shown is None else self.shown.copy()
-        by_source = {name: numbers.copy() for name, numbers in self.by_source.items()}
-        return replace(self, shown=shown, by_source=by_source, **{name: getattr(self, name).copy() for name in copied})
+        return replace(self, shown=shown, **{name: getattr(self, name).copy() for name in copied})
 
     def gather(
-        self, name: str, given: Iterable[tuple[Chunk, Span | None]], found: Mapping[int, int] = MappingProxyType({})
+        self, name: str, given: Iterable[tuple[Chunk, Span | None]], found: Mapping[int, int] | None = None
     ) -> tuple[list[int], Search]:
         """Gather the chunks of a search, given with the places of their texts; return their numbers, and the search.
 
         A chunk is known by its id and text, or its place and text. Without a place, chunks with the same text are the
         same, unless one search found them both: `found` are the numbers that it found already, with their ranks.
         """
-        ranks = dict(found)
+        ranks = dict(found or {})
         known = len(self.chunks)
         numbers: list[int] = []
         places: list[tuple[int, Place]] = []
@@ -80,7 +73,8 @@ class Memory:
                 places.append((number, chunk.place))
             numbers.append(number)
             ranks[number] = min(chunk.rank, ranks.get(number, chunk.rank))
-        return numbers, Search(name, list(ranks.items()), self.chunks[known:], self.spans[known:], places)
+        spans = [chunk.span for chunk in self.placed[known:]]
+        return numbers, Search(name, list(ranks.items()), self.chunks[known:], spans, places)
 
     def _known(self, chunk: Chunk, names: Iterable[tuple[Any, bool]], used: Mapping[int, int]) -> int:
         """The number of a chunk; 0 if it is new."""
@@ -94,16 +88,13 @@ class Memory:
     def append(self, chunk: Chunk, span: Span | None, names: Iterable[tuple[Any, bool]]) -> int:
         """Add a new chunk with its identities, and return its number."""
         self.chunks.append(chunk)
-        self.spans.append(span)
-        self.placed.append(changed(chunk, span=span if self.stitch else None))
+        self.placed.append(changed(chunk, span=span))
         self.ranks.append(chunk.rank)
-        number = len(self.chunks)
-        self.by_source.setdefault(number if chunk.source is None else chunk.source, []).append(number)
-        only = (number,)
+        only = (len(self.chunks),)
         for name, _ in names:
             if (known := self.numbers.setdefault(name, only)) is not only:
-                self.numbers[name] = (*known, number)
-        return number
+                self.numbers[name] = known + only
+        return len(self.chunks)
 
     def place(self, number: int, place: Place) -> None:
         """Give a chunk a place. Its text stays as it was shown."""
@@ -117,7 +108,7 @@ class Memory:
         for number, rank in search.found:
             self.ranks[number - 1] = min(rank, self.ranks[number - 1])
         if self.shown is not None:
-            self.shown.show(search.shown, search.within, self.chunks, self.spans)
+            self.shown.show(search.shown, search.within, self.placed)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget the text of searches."""
@@ -131,7 +122,7 @@ class Memory:
             self.shown = VisibleText()
             for name, search in self.searches.items():
                 if name not in self.forgotten:
-                    self.shown.show(search.shown, search.within, self.chunks, self.spans)
+                    self.shown.show(search.shown, search.within, self.placed)
         return self.shown
 
     def join(self, other: "Memory") -> dict[int, int]:
@@ -139,18 +130,18 @@ class Memory:
 
         Both began with the same searches; what each added then may have the same numbers in both.
         """
-        pairs = takewhile(lambda pair: _name(pair[0]) == _name(pair[1]), zip(self.log, other.log, strict=False))
+        pairs = takewhile(lambda pair: _about(pair[0]) == _about(pair[1]), zip(self.log, other.log, strict=False))
         common = [entry for _, entry in pairs]
         known = sum(len(entry.new) for entry in common if isinstance(entry, Search))
         numbers = {number: number for number in range(1, known + 1)}
         later = [entry for entry in other.log[len(common) :] if isinstance(entry, Search)]
         if not later:
             return numbers
-        ranks: dict[int, int] = {}
-        for number, rank in (pair for search in later for pair in search.found):
-            ranks[number] = min(rank, ranks.get(number, rank))
+        ranks = {number: other.ranks[number - 1] for search in later for number, _ in search.found}
         new = [number for number in ranks if number > known]
-        given = [(changed(other.chunks[number - 1], rank=ranks[number]), other.spans[number - 1]) for number in new]
+        given = [
+            (changed(other.chunks[number - 1], rank=ranks[number]), other.placed[number - 1].span) for number in new
+        ]
         name = f"joined {later[-1].name}"
         while name in self.searches:
             name += "'"
@@ -166,5 +157,5 @@ class Memory:
         return numbers
 
 
-def _name(entry: Search | list[str]) -> Any:
-    return entry.name if isinstance(entry, Search) else entry
+def _about(entry: Search | list[str]) -> Any:
+    return (entry.name, entry.checksum) if isinstance(entry, Search) else entry

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from oprag._internal.masking import shown
 from oprag._internal.text_table import one_line, printable, safe, shortened
 from oprag._internal.tokens import count
-from oprag.chunk import Chunk, Passage, Span, counted
+from oprag.chunk import Chunk, Passage, counted
 from oprag.options import ContextOptions
 from oprag.pipeline.render import header_of, without_markers
 from oprag.pipeline.section import section_of
@@ -76,18 +76,13 @@ class VisibleText:
         inside = start <= place.start and place.end <= end and text.startswith(chunk.text, place.start - start)
         return by if inside else 0
 
-    def show(
-        self,
-        shown: Iterable[int],
-        within: Iterable[tuple[int, int]],
-        chunks: Sequence[Chunk],
-        spans: Sequence[Span | None],
-    ) -> None:
+    def show(self, shown: Iterable[int], within: Iterable[tuple[int, int]], placed: Sequence[Chunk]) -> None:
         """Add the numbers that a result shows, and numbers whose text is within that of others."""
         self._shown_by.update(within)
         for number in shown:
             self._shown_by[number] = number
-            chunk, span = chunks[number - 1], spans[number - 1]
+            chunk = placed[number - 1]
+            span = chunk.span
             if span is None or chunk.source is None or not is_exact(chunk, span):
                 continue
             start, end, page = span
@@ -102,37 +97,22 @@ class VisibleText:
 
 
 class Part(NamedTuple):
-    """A part of a result, which may contain markers.
+    """A part of a result, which may contain markers."""
 
-    Attributes:
-        text: The text of a chunk, or a line such as pointers or a note.
-        number: The number of the chunk; 0 for a line.
-        head: The source of the chunk and its place.
-    """
-
-    text: str
-    number: int = 0
-    head: str = ""
+    text: str  # of a chunk, or a line such as pointers or a note
+    number: int = 0  # of the chunk; 0 for a line
+    head: str = ""  # the source of the chunk and its place
 
 
 class Written(NamedTuple):
-    """The text of chunks.
-
-    Attributes:
-        text: The text.
-        parts: The parts of the text.
-        shown: The numbers that have text in it, in order.
-        within: Numbers whose text is a part of other text in it, with the number of that text.
-        over_budget: The numbers that do not fit the token budget, the best ranked first.
-        tokens: Number of tokens in the text; 0 if they were not counted.
-    """
+    """The text of chunks, and what is in it."""
 
     text: str
     parts: list[Part]
-    shown: list[int]
-    within: list[tuple[int, int]]
-    over_budget: Sequence[int] = ()
-    tokens: int = 0
+    shown: list[int]  # the numbers that have text in it, in order
+    within: list[tuple[int, int]]  # numbers whose text is a part of other text in it, with the number of that text
+    over_budget: Sequence[int] = ()  # the numbers that do not fit the token budget, the best ranked first
+    tokens: int = 0  # in the text; 0 if they were not counted
 
     def with_lines(self, *lines: str, first: str = "") -> "Written":
         """The same text with lines after it, and one before it."""

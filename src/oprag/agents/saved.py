@@ -56,7 +56,7 @@ def read(data: Mapping[str, Any], options: ContextOptions) -> Memory:
         newer = type(version) is int and version > _VERSION
         todo = "upgrade oprag" if newer else "remove it from the state, and search results are gathered again"
         raise ValueError(f"version {describe(version)}, expected {_VERSION}; {todo}")
-    memory = Memory(options.stitch)
+    memory = Memory()
     try:
         log = _log.validate_python(data["log"])
     except ValidationError as error:

@@ -6,6 +6,7 @@ The form is that of Anthropic's Messages API. Each passage is one block, whose t
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 from oprag.agents.numbered_text import Part, head_of
@@ -16,7 +17,7 @@ from oprag.pipeline.render import without_markers
 
 __all__ = [
     "Form",
-    "fingerprint",
+    "checksum",
     "has_blocks",
     "is_block",
     "numbered_blocks",
@@ -80,9 +81,10 @@ def text_in(content: Any) -> str:
     return "\n".join(itertools.chain.from_iterable(map(_texts, _blocks(content))))
 
 
-def fingerprint(content: str | list[Any]) -> str:
-    """What a model reads of a result, as one text that no other result has."""
-    return content if isinstance(content, str) else json.dumps([*map(_texts, content)], ensure_ascii=False)
+def checksum(content: str | list[Any]) -> int:
+    """A number for what a model reads of a result; of at most 53 bits, since JSON readers may round larger ones."""
+    text = content if isinstance(content, str) else json.dumps([*map(_texts, content)], ensure_ascii=False)
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())
 
 
 def _blocks(content: Any) -> Sequence[Any]:

@@ -1,7 +1,7 @@
 """One context of everything that was gathered, and its text with numbers."""
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,25 +52,15 @@ class _Piece(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """What was derived from chunks of one source.
-
-    Attributes:
-        numbers: Their numbers.
-        chunks: The chunks as they were gathered.
-        placed: The same chunks with what their order says of each.
-        order: Their order.
-        offsets: Their offsets, if nothing else tells their order.
-        sequence: Their indices in order; None if ranks matter, since two have the same place, or one has none.
-        written: What was written last in the compact layout, and its pieces.
-    """
+    """What was derived from chunks of one source."""
 
     numbers: list[int]
-    chunks: list[Chunk]
-    placed: list[Chunk]
+    chunks: list[Chunk]  # as they were gathered
+    placed: list[Chunk]  # with what their order says of each
     order: SourceOrder
-    offsets: Offsets | None
-    sequence: list[int] | None
-    written: tuple[_Pairs, list[_Piece]]
+    offsets: Offsets | None  # if nothing else tells the order
+    sequence: list[int] | None  # the indices in order, if ranks do not matter
+    written: tuple[_Pairs, list[_Piece]]  # what was written last in the compact layout, and its pieces
 
 
 _NOTHING: tuple[_Pairs, list[_Piece]] = ([], [])
@@ -86,26 +76,21 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
         if allowed is None or allowed > 0:
             with suppress(BudgetError):
                 kept, tokens = _kept(memory, options, allowed, found)
-        whole = _whole([written for source, pairs in kept for written in _write(source, pairs, options)])
+        pieces = [piece for source, pairs in kept for piece in _write(source, pairs, options)]
         left = len(found) - sum(len(pairs) for _, pairs in kept)
         rest = omitted(left) if left else ""
         lines = (title, rest, note) if kept else ("", rest or NOTHING, note)
-        whole = whole.with_lines(*lines[1:], first=lines[0])
+        whole = Written(
+            joined(*(piece.text for piece in pieces)),
+            [part for piece in pieces for part in piece.parts],
+            [number for piece in pieces for number in piece.shown],
+            [pair for piece in pieces for pair in piece.within],
+        ).with_lines(*lines[1:], first=lines[0])
         excess = 0 if budget is None or not kept else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
             return whole
         # Numbers and labels take tokens, too.
         allowed = tokens - excess
-
-
-def _whole(written: Sequence[Written]) -> Written:
-    """Several texts as one."""
-    whole = Written(joined(*(one.text for one in written)), [], [], [])
-    for one in written:
-        whole.parts.extend(one.parts)
-        whole.shown.extend(one.shown)
-        whole.within.extend(one.within)
-    return whole
 
 
 def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -> Context:
@@ -200,7 +185,7 @@ def _combined(
 ) -> tuple[Context, list[int], dict[Any, _Source]]:
     """The context of these numbers; the number of each kept chunk, and the sources."""
     sources = _sources(memory, found)
-    numbers = sorted(sorted(found), key=lambda number: memory.ranks[number - 1])
+    numbers = _by_rank(memory, found)
     ranks = {number: rank for rank, number in enumerate(numbers)}
     groups = {
         name: [changed(chunk, rank=ranks[number]) for number, chunk in zip(source.numbers, source.placed, strict=True)]
@@ -216,16 +201,16 @@ def _combined(
     return context, [numbers[chunk.rank] for chunk in context.kept], sources
 
 
-def _sources(memory: Memory, found: Collection[int]) -> dict[Any, _Source]:
-    """What is derived from these numbers of each source, the best ranked first; see `Memory.by_source`."""
-    every = len(found) == len(memory.chunks)
-    rank_of = [0, *memory.ranks].__getitem__
-    best: list[tuple[int, int, Any, list[int]]] = []
-    for name, numbers in memory.by_source.items():
-        if its := numbers.copy() if every else [number for number in numbers if number in found]:
-            first = min(its, key=rank_of)
-            best.append((rank_of(first), first, name, its))
-    return {name: _source(memory, name, its) for *_, name, its in sorted(best)}
+def _sources(memory: Memory, found: Iterable[int]) -> dict[Any, _Source]:
+    """What is derived from these numbers of each source, the best ranked first; without one, a chunk is alone."""
+    sources: dict[Any, list[int]] = {}
+    for number in _by_rank(memory, found):
+        sources.setdefault(_name(number, memory.chunks[number - 1]), []).append(number)
+    return {name: _source(memory, name, sorted(numbers)) for name, numbers in sources.items()}
+
+
+def _by_rank(memory: Memory, numbers: Iterable[int]) -> list[int]:
+    return sorted(sorted(numbers), key=lambda number: memory.ranks[number - 1])
 
 
 def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
@@ -254,17 +239,10 @@ def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
         if one is None or (one.position, one.span) != (position, span):
             one = changed(chunk, position=position, span=span)
         placed.append(one)
-    source = _Source(numbers, chunks, placed, order, offsets, _sequence(order, offsets), written)
+    sequence = offsets.sequence if offsets else None if order.uncertain else order.sequence
+    source = _Source(numbers, chunks, placed, order, offsets, sequence, written)
     memory.sources[name] = source
     return source
-
-
-def _sequence(order: SourceOrder, offsets: Offsets | None) -> list[int] | None:
-    """The indices of chunks in order; None if ranks matter."""
-    if offsets is not None:
-        return offsets.sequence
-    keys = {key: index for index, key in enumerate(order.keys) if key is not None}
-    return [keys[key] for key in sorted(keys)] if len(keys) == len(order.keys) and not order.uncertain else None
 
 
 def _name(number: int, chunk: Chunk) -> str | int:

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from hashlib import blake2b
 from typing import Any, Self, get_args
 
 from oprag._internal.masking import describe, masked_error
@@ -13,7 +12,7 @@ from oprag.agents.identity import kept_chunks
 from oprag.agents.layouts import Layout, as_content, check_layout, write_compact, write_delta, write_deltas
 from oprag.agents.memory import Memory
 from oprag.agents.numbered_text import clean_note, passage_of
-from oprag.agents.search_result_blocks import Form, fingerprint
+from oprag.agents.search_result_blocks import Form, checksum
 from oprag.agents.whole_context import combined, write_combined, write_source
 from oprag.chunk import Chunk, Passage, changed, counted
 from oprag.context import Context
@@ -106,7 +105,7 @@ class WorkingContext:
                     "retriever",
                     value,
                 )
-        self._memory = Memory(self._options.stitch)
+        self._memory = Memory()
 
     @property
     def options(self) -> ContextOptions:
@@ -175,9 +174,8 @@ class WorkingContext:
         found = replace(found, note=clean_note(note), blocks=content == "search_result")
         written = write_delta(memory, self._options, found, memory.visible(), self.tokens)
         shaped = as_content(memory, found, written)
-        checksum = _checksum(fingerprint(shaped))
-        its = replace(found, shown=written.shown, within=written.within, tokens=written.tokens, checksum=checksum)
-        memory.add(its)
+        its = replace(found, shown=written.shown, within=written.within, tokens=written.tokens)
+        memory.add(replace(its, checksum=checksum(shaped)))
         self._memory = memory
         ranks, shown = dict(found.found), {*written.shown, *written.over_budget}
         return Delta(
@@ -214,12 +212,11 @@ class WorkingContext:
         added, verified = self._memory.searches.get(search), self._memory.verified
         if added is None or not isinstance(content, str | list):
             return False
-        if isinstance(content, str) and verified.get(added.checksum) == content:
-            return True
-        is_its = added.checksum == _checksum(fingerprint(content))
-        if is_its and isinstance(content, str):
+        if verified.get(added.checksum) != content and added.checksum != checksum(content):
+            return False
+        if isinstance(content, str):
             verified[added.checksum] = content
-        return is_its
+        return True
 
     def layout(
         self,
@@ -349,7 +346,7 @@ class WorkingContext:
             numbers = f"the numbers are 1 to {len(self)}" if len(self) else "the working context is empty"
             raise OptionError(f"no passage has the number {describe(number)}; {numbers}", number)
         memory, index = self._memory, number - 1
-        return changed(memory.chunks[index], rank=memory.ranks[index], span=span_in_source(memory.spans[index]))
+        return changed(memory.chunks[index], rank=memory.ranks[index], span=span_in_source(memory.placed[index].span))
 
     def to_dict(self) -> dict[str, Any]:
         """The gathered chunks and searches as JSON values, for a checkpoint.
@@ -388,8 +385,3 @@ class WorkingContext:
                 f"not a saved working context ({masked_error(error)}); pass the result of to_dict()", data
             ) from error
         return working
-
-
-def _checksum(text: str) -> int:
-    # At most 53 bits, since JSON readers may round larger integers.
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())

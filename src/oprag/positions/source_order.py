@@ -158,6 +158,12 @@ class SourceOrder(NamedTuple):
         ]
 
     @property
+    def sequence(self) -> list[int] | None:
+        """The indices of the chunks in order; None if their ranks matter: two share a place, or one has none."""
+        indices = {key: index for index, key in enumerate(self.keys) if key is not None}
+        return [indices[key] for key in sorted(indices)] if len(indices) == len(self.keys) else None
+
+    @property
     def certainty(self) -> Certainty:
         """How certain the order of all chunks is."""
         return self.certainty_among(range(len(self.chunks)))
