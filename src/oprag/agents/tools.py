@@ -41,47 +41,29 @@ DEFAULT_K = 16
 
 
 class Argument(NamedTuple):
-    """An argument of a tool.
+    """An argument of a tool, with its description for the model."""
 
-    Attributes:
-        type: `str`, `int` or `bool`.
-        description: Its description for the model.
-        default: Its default value; `...` if it is required.
-        optional: Whether it may be None.
-    """
-
-    type: type
+    type: type  # str, int or bool
     description: str
-    default: Any = ...
-    optional: bool = False
+    default: Any = ...  # it is required
+    optional: bool = False  # whether it may be None
 
 
 @dataclass(frozen=True)
 class AgentTool:
-    """A tool of an agent.
-
-    Attributes:
-        name: Its name.
-        description: Its description for the model.
-        arguments: Its arguments, by name.
-    """
+    """A tool of an agent, with its description for the model."""
 
     name: str
     description: str
-    arguments: Mapping[str, Argument]
+    arguments: Mapping[str, Argument]  # by name
 
 
 @dataclass(frozen=True)
 class ReadingTool(AgentTool):
-    """A tool that reads the sources of a store.
+    """A tool that reads the sources of a store."""
 
-    Attributes:
-        read: Returns the result, given the sources, the working context of the agent and the arguments.
-        numbered: Whether `read` uses the working context, which is None for an agent without one.
-    """
-
-    read: Callable[..., Reading]
-    numbered: bool = False
+    read: Callable[..., Reading]  # given the sources, the working context of the agent and the arguments
+    numbered: bool = False  # whether it uses the working context, which is None for an agent without one
 
 
 def _around(sources: StoredSources, working: WorkingContext | None, number: int, **sizes: int) -> Reading:

@@ -93,16 +93,31 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
         allowed = tokens - excess
 
 
-def combined(memory: Memory, options: ContextOptions, changes: dict[str, Any]) -> Context:
-    """Build one context of all gathered chunks, with changed options."""
-    context, _, _ = _combined(memory, options, changes, range(1, len(memory.chunks) + 1))
-    return context
+def combined(
+    memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Iterable[int]
+) -> tuple[Context, list[int], dict[Any, _Source]]:
+    """One context of these numbers, with changed options; the number of each kept chunk, and the sources."""
+    sources = _sources(memory, found)
+    numbers = _by_rank(memory, found)
+    ranks = {number: rank for rank, number in enumerate(numbers)}
+    groups = {
+        name: [changed(chunk, rank=ranks[number]) for number, chunk in zip(source.numbers, source.placed, strict=True)]
+        for name, source in sources.items()
+    }
+    orders = {name: source.order._replace(chunks=groups[name]) for name, source in sources.items()}
+    chunks = sorted(itertools.chain.from_iterable(groups.values()), key=attrgetter("rank"))
+    options = as_context_options(replace(options, source_key=None, position_key=None), changes)
+    inputs = ContextInputs(chunks)
+    if options.source_key is None and options.position_key is None:
+        inputs.place(options, Placed(chunks, report_sources(chunks), groups, orders))
+    context = assemble(inputs, options)
+    return context, [numbers[chunk.rank] for chunk in context.kept], sources
 
 
 def write_source(memory: Memory, options: ContextOptions, source: str | None) -> str:
     """Write all chunks of a source as a file: a title, headings, and marked gaps between passages."""
     found = {number for number, chunk in enumerate(memory.chunks, 1) if chunk.source == source}
-    context, numbers, sources = _combined(memory, options, {"token_budget": None, "order": "source"}, found)
+    context, numbers, sources = combined(memory, options, {"token_budget": None, "order": "source"}, found)
     gaps = {passage.chunks[0].rank for passage in stitch(context.kept, "")}
     pairs = list(zip(numbers, context.kept, strict=True))
     text = write(
@@ -134,7 +149,7 @@ def _kept(
                 (source, [(source.numbers[index], source.placed[index]) for index in source.sequence or ()])
                 for source in sources.values()
             ], 0
-    context, numbers, sources = _combined(memory, options, {"token_budget": allowed}, found)
+    context, numbers, sources = combined(memory, options, {"token_budget": allowed}, found)
     kept: list[tuple[_Source, _Pairs]] = []
     for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: sources[_name(*pair)]):
         placed = dict(zip(source.numbers, source.placed, strict=True))
@@ -180,27 +195,6 @@ def _pieces(pairs: _Pairs) -> Iterator[_Pairs]:
         yield pairs[start:]
 
 
-def _combined(
-    memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Collection[int]
-) -> tuple[Context, list[int], dict[Any, _Source]]:
-    """The context of these numbers; the number of each kept chunk, and the sources."""
-    sources = _sources(memory, found)
-    numbers = _by_rank(memory, found)
-    ranks = {number: rank for rank, number in enumerate(numbers)}
-    groups = {
-        name: [changed(chunk, rank=ranks[number]) for number, chunk in zip(source.numbers, source.placed, strict=True)]
-        for name, source in sources.items()
-    }
-    orders = {name: source.order._replace(chunks=groups[name]) for name, source in sources.items()}
-    chunks = sorted(itertools.chain.from_iterable(groups.values()), key=attrgetter("rank"))
-    options = as_context_options(replace(options, source_key=None, position_key=None), changes)
-    inputs = ContextInputs(chunks)
-    if options.source_key is None and options.position_key is None:
-        inputs.place(options, Placed(chunks, report_sources(chunks), groups, orders))
-    context = assemble(inputs, options)
-    return context, [numbers[chunk.rank] for chunk in context.kept], sources
-
-
 def _sources(memory: Memory, found: Iterable[int]) -> dict[Any, _Source]:
     """What is derived from these numbers of each source, the best ranked first; without one, a chunk is alone."""
     sources: dict[Any, list[int]] = {}
@@ -239,7 +233,7 @@ def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
         if one is None or (one.position, one.span) != (position, span):
             one = changed(chunk, position=position, span=span)
         placed.append(one)
-    sequence = offsets.sequence if offsets else None if order.uncertain else order.sequence
+    sequence = offsets.sequence if offsets else order.sequence
     source = _Source(numbers, chunks, placed, order, offsets, sequence, written)
     memory.sources[name] = source
     return source

@@ -274,7 +274,7 @@ class WorkingContext:
             OptionError: An option is unknown or invalid.
             TokenizerError: `count_tokens` returned no usable count.
         """
-        return combined(self._memory, self._options, changes)
+        return combined(self._memory, self._options, changes, range(1, len(self) + 1))[0]
 
     def source_text(self, source: str | None) -> str:
         """Write everything gathered from one source as a file: numbered passages in source order, stitched.

@@ -159,9 +159,10 @@ class SourceOrder(NamedTuple):
 
     @property
     def sequence(self) -> list[int] | None:
-        """The indices of the chunks in order; None if their ranks matter: two share a place, or one has none."""
+        """The indices of the chunks in order; None if ranks matter, as where two share a place or one has none."""
         indices = {key: index for index, key in enumerate(self.keys) if key is not None}
-        return [indices[key] for key in sorted(indices)] if len(indices) == len(self.keys) else None
+        decided = len(indices) == len(self.keys) and not self.uncertain
+        return [indices[key] for key in sorted(indices)] if decided else None
 
     @property
     def certainty(self) -> Certainty:
