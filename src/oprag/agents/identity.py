@@ -11,13 +11,12 @@ from oprag.pipeline.section import section_of
 from oprag.pipeline.select import without_missing
 from oprag.pipeline.stitch import place_in_source
 from oprag.positions.fields import (
-    NUMBERING_FIELD,
     READ_FIELDS,
     SECONDS_FIELD,
     SOURCE_FIELDS,
     STAMPED_FIELDS,
     START_FIELDS,
-    WITHIN_PAGE_FIELDS,
+    USED_FIELDS,
     with_usual_fields,
 )
 from oprag.positions.retrieved import SearchedStore, place, warn_about
@@ -26,7 +25,6 @@ from oprag.positions.values import TOO_LARGE, ordinal, whole
 __all__ = ["identities", "kept_chunks", "may_be_same"]
 
 _MAX_VALUE_LENGTH = 500  # characters of a metadata value
-_KEPT_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, NUMBERING_FIELD})
 # Fields that distinguish chunks with the same text, and those among them that no two chunks share.
 _PLACE_FIELDS = READ_FIELDS.difference(SOURCE_FIELDS)
 _EXACT_FIELDS = frozenset({*STAMPED_FIELDS, *START_FIELDS, SECONDS_FIELD})
@@ -61,7 +59,7 @@ def _kept(chunk: Chunk, span: Span | None, place: Place | None) -> Chunk:
     metadata = {
         name: plain
         for name, value in with_usual_fields(chunk.metadata).items()
-        if name in _KEPT_FIELDS and (plain := _plain(value)) is not None
+        if name in USED_FIELDS and (plain := _plain(value)) is not None
     }
     if section := section_of(chunk):
         # A chunk that is read from a saved state has only what its constructor takes.

@@ -42,9 +42,10 @@ def documents_in(message: ToolMessage) -> list[Document]:
     return _listed(_json(message)) if message.artifact is None else []
 
 
-def text_forms(text: str) -> tuple[str, ...]:
+def text_forms(text: str) -> Iterator[str]:
     """A text as it is in a message: as it is, or in JSON."""
-    return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+    yield text
+    yield from (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
 
 
 def is_saved_elsewhere(message: ToolMessage) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "STAMPED_FIELDS",
     "STAMP_FIELD",
     "START_FIELDS",
+    "USED_FIELDS",
     "WITHIN_PAGE_FIELDS",
     "heading_levels",
     "is_by_store",
@@ -83,6 +84,8 @@ _LEVEL_FIELD = re.compile(r"(?:header|heading|h)[ _]?([1-6])", re.IGNORECASE)
 
 READ_FIELDS = frozenset({*SOURCE_FIELDS, *STAMPED_FIELDS, *PAGE_FIELDS, *START_FIELDS, SECONDS_FIELD, *NUMBER_FIELDS})
 """The metadata keys that sources and positions are read from."""
+USED_FIELDS = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, NUMBERING_FIELD})
+"""These, and those that are only read beside them."""
 
 _Path = tuple[str | int, ...]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, SOURCE_FIELDS, START_FIELDS
+from oprag.positions.fields import LABEL_FIELD, ROOTS, SOURCE_FIELDS, START_FIELDS, USED_FIELDS
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -90,8 +90,8 @@ BY_STORE = frozenset({INSERTION_ORDER_ONLY, SHARED_BY_STORE})
 _ASSUMED = BY_STORE | {LABELS_ALONE, BY_DOCUMENT}
 _NOTHING: Mapping[int, tuple[Uncertain, ...]] = MappingProxyType({})
 _EXACT = (PositionKind.STAMPED, PositionKind.PAGE_OFFSET, PositionKind.OFFSET)
-# By the field of an offset, the fields beside it that tell nothing about a place.
-_PLAIN = {field: frozenset({field, "section", *SOURCE_FIELDS}) for field in START_FIELDS}
+# By the field of an offset, the fields beside it that may tell something about a place, too.
+_BESIDE = {field: (USED_FIELDS | ROOTS).difference(SOURCE_FIELDS, [field]) for field in START_FIELDS}
 
 
 class Listing(NamedTuple):
@@ -463,7 +463,7 @@ def _states_only_offset(chunk: Chunk, field: str, other: Chunk) -> bool:
     return (
         type(start) is int
         and 0 <= start < TOO_LARGE
-        and metadata.keys() <= _PLAIN[field]
+        and _BESIDE[field].isdisjoint(metadata)
         # A page or a time in a name would differ.
         and type(metadata.get("source", "")) is type(metadata.get("url", "")) is str
         and metadata.get("source") == its.get("source")

@@ -594,3 +594,15 @@ def test_a_note_is_part_of_the_text_in_every_layout():
     # It cannot complete a marker that a document began.
     forged = WorkingContext().add([alone("See [1,")], note="1]")
     assert re.findall(r"\[[\d,\s]+\]", forged.text) == ["[1]"]
+
+
+def test_a_copy_whose_unnamed_searches_have_the_same_names_is_joined_whole():
+    working = WorkingContext()
+    working.add([alone("known")])
+    copied = WorkingContext.from_dict(working.to_dict())
+    working.add([alone("found by the original")])
+    copied.add([alone("found by the copy"), alone("found, too", 1)])
+    assert working.join(copied) == {1: 1, 2: 3, 3: 4}
+    assert [working.chunk(number).text for number in (2, 3, 4)] == [
+        *("found by the original", "found by the copy", "found, too")
+    ]

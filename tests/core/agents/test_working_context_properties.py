@@ -300,6 +300,25 @@ def test_the_compact_layout_is_the_context_with_numbers(found, data):
     check_pointers([last])
 
 
+@given(searches([*POSITIONED, "page", "nothing", "store"]), st.data())
+def test_what_was_derived_for_one_prompt_or_copy_changes_no_other(found, data):
+    copies = [WorkingContext()]
+    for one in found:
+        working = data.draw(st.sampled_from(copies))
+        if data.draw(st.booleans()):
+            copies.append(WorkingContext.from_dict(working.to_dict()))
+        working.add(chunks(one))
+        chosen = [name for name in working.searches if data.draw(st.booleans())] or list(working.searches)
+        for each in copies:
+            names = chosen if each is working else list(each.searches)
+            saved = json.loads(json.dumps(each.to_dict()))
+            compact = each.layout(names, "compact")
+            assert compact == WorkingContext.from_dict(saved).layout(names, "compact")
+            # With a budget, the whole context is assembled.
+            assembled = WorkingContext.from_dict(saved, token_budget=10**9)
+            assert compact == assembled.layout(names, "compact")
+
+
 @given(searches([*POSITIONED, "page", "nothing"]), st.integers(1, 400), counters)
 def test_what_documents_contribute_fits_the_budget(found, budget, counter):
     working = WorkingContext(token_budget=budget, count_tokens=counter)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from oprag import Chunk, PositionKind, Span
 from oprag.positions.fields import START_FIELDS
 from oprag.positions.readings import is_exact
-from oprag.positions.source_order import Listing, order_of
+from oprag.positions.source_order import Listing, Offsets, order_of
 
 Claim = tuple[int | None, int, int] | None
 
@@ -157,3 +157,61 @@ def test_chunks_that_are_taken_for_copies_may_be_of_one_file(data):
     pages = {(file, page) for file, page, _, _ in found}
     if len({page for _, page in pages}) < len(pages) and by_offset(of_files(*found)):
         assert any(all(chunks[page, start] == text for _, page, start, text in found) for chunks in files.values())
+
+
+ODD = [
+    {"page": 1},
+    {"page_label": "b"},
+    {"row": 2},
+    {"top": 2},
+    {"loc": {"pageNumber": 2}},
+    {"chunk_index": 3},
+    {"chunk_numbering": "n"},
+    {"start_seconds": 4},
+    {"end_index": 60},
+    {"start_char": 5},
+    {"source": "book&t=3s"},
+    {"source": 7},
+    {"source": None},
+    {"start_index": "5"},
+    {"start_index": 5},
+    {"start_index": -1},
+    {"title": "of no place"},
+    {"span": Span(0, 9)},
+    {"next_id": "next"},
+]
+TEXT = "".join(chr(97 + (number * number // 3) % 26) for number in range(60))
+
+
+@st.composite
+def of_one_source(draw: st.DrawFn) -> list[Chunk]:
+    """Chunks with offsets, a few of which lie, or are not all that tells a place."""
+    usual = draw(st.sampled_from([{}, {"source": "book"}, {"source": "book", "url": "b"}, {"source": 7}]))
+    chunks: list[Chunk] = []
+    for rank, start in enumerate(draw(st.lists(st.integers(0, 50), min_size=1, max_size=7))):
+        odd = draw(st.sampled_from(ODD)) if draw(st.integers(0, 19)) == 0 else {}
+        fields = {name: value for name, value in odd.items() if name in {"span", "next_id"}}
+        metadata = {**usual, "start_index": start, **odd}
+        chunks.append(Chunk(TEXT[start : start + draw(st.integers(0, 8))], rank, metadata=metadata, **fields))
+    return chunks
+
+
+@given(of_one_source(), st.integers(1, 7))
+def test_offsets_that_are_all_that_is_stated_tell_the_order_that_is_decided_from_everything(chunks, first):
+    offsets = Offsets.of(chunks[:first])
+    for known, found in ((offsets, chunks[:first]), (offsets and offsets.with_more(chunks[first:]), chunks)):
+        if known is not None:
+            decided = order_of(Listing(found))
+            assert known.order == decided
+            assert known.sequence == decided.sequence == sorted(range(len(found)), key=decided.keys.__getitem__)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_nothing_else_that_tells_a_place_is_passed_over(odd):
+    fields = {name: value for name, value in odd.items() if name in {"span", "next_id"}}
+    metadata = {"source": "book", "start_index": 20, **odd}
+    usual = Chunk(TEXT[10:20], 0, metadata={"source": "book", "start_index": 10})
+    offsets = Offsets.of([usual])
+    assert offsets is not None
+    more = offsets.with_more([Chunk(TEXT[20:30], 1, metadata=metadata, **fields)])
+    assert (more is not None) == ("title" in odd)
