@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, ContextOptions, Place, PositionKind, Span, WorkingContext, build_context
-from oprag.errors import BudgetError, ChunkError, DataError, OptionError, TokenizerError
+from oprag.errors import BudgetError, ChunkError, DataError, OptionError, TokenizerError, UncertainOrderError
 from tests.helpers import cut, hit, prose, run_python
 
 pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
@@ -606,3 +606,11 @@ def test_a_copy_whose_unnamed_searches_have_the_same_names_is_joined_whole():
     assert [working.chunk(number).text for number in (2, 3, 4)] == [
         *("found by the original", "found by the copy", "found, too")
     ]
+
+
+def test_a_compact_result_of_chunks_without_a_source_is_refused_if_that_is_asked_for():
+    working = WorkingContext(on_uncertain="error")
+    for start in (0, 100):
+        working.add([Chunk(f"at {start}", 0, metadata={"start_index": start})])
+    with pytest.raises(UncertainOrderError, match="do not name their source"):
+        working.layout(layout="compact")

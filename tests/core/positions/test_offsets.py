@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import Chunk, PositionKind, Span
+from oprag import Chunk, Place, Position, PositionKind, Span
 from oprag.positions.fields import START_FIELDS
 from oprag.positions.readings import is_exact
 from oprag.positions.source_order import Listing, Offsets, order_of
@@ -179,7 +179,10 @@ ODD = [
     {"title": "of no place"},
     {"span": Span(0, 9)},
     {"next_id": "next"},
+    {"place": Place((3,), PositionKind.STORE)},
+    {"position": Position((3,), PositionKind.STAMPED)},
 ]
+FIELDS = {"span", "next_id", "place", "position"}
 TEXT = "".join(chr(97 + (number * number // 3) % 26) for number in range(60))
 
 
@@ -190,7 +193,7 @@ def of_one_source(draw: st.DrawFn) -> list[Chunk]:
     chunks: list[Chunk] = []
     for rank, start in enumerate(draw(st.lists(st.integers(0, 50), min_size=1, max_size=7))):
         odd = draw(st.sampled_from(ODD)) if draw(st.integers(0, 19)) == 0 else {}
-        fields = {name: value for name, value in odd.items() if name in {"span", "next_id"}}
+        fields = {name: value for name, value in odd.items() if name in FIELDS}
         metadata = {**usual, "start_index": start, **odd}
         chunks.append(Chunk(TEXT[start : start + draw(st.integers(0, 8))], rank, metadata=metadata, **fields))
     return chunks
@@ -208,7 +211,7 @@ def test_offsets_that_are_all_that_is_stated_tell_the_order_that_is_decided_from
 
 @pytest.mark.parametrize("odd", ODD)
 def test_nothing_else_that_tells_a_place_is_passed_over(odd):
-    fields = {name: value for name, value in odd.items() if name in {"span", "next_id"}}
+    fields = {name: value for name, value in odd.items() if name in FIELDS}
     metadata = {"source": "book", "start_index": 20, **odd}
     usual = Chunk(TEXT[10:20], 0, metadata={"source": "book", "start_index": 10})
     offsets = Offsets.of([usual])
