@@ -173,6 +173,7 @@ ODD = [
     {"source": "book&t=3s"},
     {"source": 7},
     {"source": None},
+    {"url": "https://example.org/watch?v=book&t=3s"},
     {"start_index": "5"},
     {"start_index": 5},
     {"start_index": -1},
@@ -189,7 +190,9 @@ TEXT = "".join(chr(97 + (number * number // 3) % 26) for number in range(60))
 @st.composite
 def of_one_source(draw: st.DrawFn) -> list[Chunk]:
     """Chunks with offsets, a few of which lie, or are not all that tells a place."""
-    usual = draw(st.sampled_from([{}, {"source": "book"}, {"source": "book", "url": "b"}, {"source": 7}]))
+    usual = draw(
+        st.sampled_from([{}, {"source": "book"}, {"source": "b", "url": "c"}, {"source": 7, "file_path": "b"}])
+    )
     chunks: list[Chunk] = []
     for rank, start in enumerate(draw(st.lists(st.integers(0, 50), min_size=1, max_size=7))):
         odd = draw(st.sampled_from(ODD)) if draw(st.integers(0, 19)) == 0 else {}
@@ -218,3 +221,11 @@ def test_nothing_else_that_tells_a_place_is_passed_over(odd):
     assert offsets is not None
     more = offsets.with_more([Chunk(TEXT[20:30], 1, metadata=metadata, **fields)])
     assert (more is not None) == ("title" in odd)
+
+
+@pytest.mark.parametrize(
+    "spans", [[(0, 30), (5, 10)], [(0, 30), (5, 10), (12, 20)], [(0, 9), (0, 9)], [(0, 9), (0, 12)]]
+)
+def test_chunks_inside_others_are_weighed(spans):
+    chunks = [Chunk(TEXT[start:end], rank, metadata={"start_index": start}) for rank, (start, end) in enumerate(spans)]
+    assert Offsets.of(chunks) is None
