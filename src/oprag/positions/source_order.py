@@ -412,8 +412,8 @@ _Claim = tuple[int, int, str, int]
 class Offsets(NamedTuple):
     """Chunks of a source whose order only their offsets tell, as those of most splitters.
 
-    They state a source and an offset, none is inside another, and where two overlap, their texts agree. So there is
-    nothing to weigh, and more of them change nothing about the others.
+    They state a source and an offset, each begins after the one before it and ends no earlier, and where two overlap,
+    their texts agree. So there is nothing to weigh, and more of them change nothing about the others.
 
     Attributes:
         order: The order of the chunks; it is the one that `order_of` decides.
@@ -476,11 +476,10 @@ def _states_only_offset(chunk: Chunk, field: str, other: Chunk) -> bool:
 
 
 def _agree(first: _Claim, second: _Claim) -> bool:
-    """Return whether a text begins and ends before another one, and has the same text where they overlap."""
+    """Return whether a text begins before another one, and the other begins as it ends if they overlap."""
     start, end, text, _ = first
-    its_start, its_end, its_text, _ = second
-    apart = end <= its_start
-    return start < its_start and end < its_end and (apart or text[its_start - start :] == its_text[: end - its_start])
+    other, _, its_text, _ = second
+    return start < other and (end <= other or text[other - start :] == its_text[: end - other])
 
 
 # --- the text of the source -------------------------------------------------------------------------------------------

@@ -608,9 +608,34 @@ def test_a_copy_whose_unnamed_searches_have_the_same_names_is_joined_whole():
     ]
 
 
-def test_a_compact_result_of_chunks_without_a_source_is_refused_if_that_is_asked_for():
+@pytest.mark.parametrize(
+    "options",
+    [{"order": "rank"}, {"source_ranking": "best_last"}, {"source_ranking": "name"}, {"header": "rank {rank}"}],
+)
+def test_options_of_order_and_header_apply_to_a_compact_result(options):
+    working = WorkingContext(**options)
+    working.add([hit("two", 0, start_index=50), hit("one", 1, start_index=0), alone("x", 2, "another", start_index=0)])
+    working.add([hit("three", 0, start_index=90)])
+    # With a budget, the whole context is assembled.
+    assembled = WorkingContext.from_dict(working.to_dict(), token_budget=10**9, **options)
+    assert working.layout(layout="compact") == assembled.layout(layout="compact")
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "problem"),
+    [("start_index", (0, 100), "do not name their source"), ("page_label", ("a", "b"), "page labels alone")],
+)
+def test_a_compact_result_in_uncertain_order_is_refused_if_that_is_asked_for(field, values, problem):
     working = WorkingContext(on_uncertain="error")
-    for start in (0, 100):
-        working.add([Chunk(f"at {start}", 0, metadata={"start_index": start})])
-    with pytest.raises(UncertainOrderError, match="do not name their source"):
+    for value in values:
+        source = {"source": "book"} if field == "page_label" else {}
+        working.add([Chunk(f"at {value}", 0, metadata={field: value, **source})])
+    with pytest.raises(UncertainOrderError, match=problem):
         working.layout(layout="compact")
+
+
+def test_a_compact_result_has_a_text_that_is_on_a_page_under_two_ids_twice():
+    working = WorkingContext()
+    for identity in "ab":
+        working.add([Chunk("the same", 0, metadata={"source": "book", "page": 1}, id=identity)])
+    assert re.findall(r"^\[\d\]", working.layout(layout="compact")[-1], re.MULTILINE) == ["[1]", "[2]"]

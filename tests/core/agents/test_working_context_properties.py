@@ -214,6 +214,7 @@ def test_an_empty_prompt_gets_the_deltas_again(found):
     assert working.layout() == [delta.text for delta in deltas]
     for name, one, delta in zip(working.searches, found, deltas, strict=True):
         assert working.is_result_of(name, delta.text)
+        assert not working.is_result_of(name, f"{delta.text} changed")
         with pytest.raises(OptionError, match="was already added"):
             working.add(chunks(one), search=name)
     assert working.layout() == [delta.text for delta in deltas]

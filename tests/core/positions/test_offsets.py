@@ -226,6 +226,6 @@ def test_nothing_else_that_tells_a_place_is_passed_over(odd):
 @pytest.mark.parametrize(
     "spans", [[(0, 30), (5, 10)], [(0, 30), (5, 10), (12, 20)], [(0, 9), (0, 9)], [(0, 9), (0, 12)]]
 )
-def test_chunks_inside_others_are_weighed(spans):
+def test_chunks_amid_or_at_the_start_of_others_are_weighed(spans):
     chunks = [Chunk(TEXT[start:end], rank, metadata={"start_index": start}) for rank, (start, end) in enumerate(spans)]
     assert Offsets.of(chunks) is None
