@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,7 +161,8 @@ def test_chunks_that_are_taken_for_copies_may_be_of_one_file(data):
         assert any(all(chunks[page, start] == text for _, page, start, text in found) for chunks in files.values())
 
 
-ODD = [
+USUAL: list[dict[str, Any]] = [{}, {"source": "book"}, {"source": "b", "url": "c"}, {"source": 7, "file_path": "b"}]
+ODD: list[dict[str, Any]] = [
     {"page": 1},
     {"page_label": "b"},
     {"row": 2},
@@ -190,9 +193,7 @@ TEXT = "".join(chr(97 + (number * number // 3) % 26) for number in range(60))
 @st.composite
 def of_one_source(draw: st.DrawFn) -> list[Chunk]:
     """Chunks with offsets, a few of which lie, or are not all that tells a place."""
-    usual = draw(
-        st.sampled_from([{}, {"source": "book"}, {"source": "b", "url": "c"}, {"source": 7, "file_path": "b"}])
-    )
+    usual = draw(st.sampled_from(USUAL))
     chunks: list[Chunk] = []
     for rank, start in enumerate(draw(st.lists(st.integers(0, 50), min_size=1, max_size=7))):
         odd = draw(st.sampled_from(ODD)) if draw(st.integers(0, 19)) == 0 else {}
@@ -209,7 +210,11 @@ def test_offsets_that_are_all_that_is_stated_tell_the_order_that_is_decided_from
         if known is not None:
             decided = order_of(Listing(found))
             assert known.order == decided
-            assert known.sequence == decided.sequence == sorted(range(len(found)), key=decided.keys.__getitem__)
+            assert (
+                known.sequence
+                == decided.sequence
+                == sorted(range(len(found)), key=lambda index: decided.keys[index] or ())
+            )
 
 
 @pytest.mark.parametrize("odd", ODD)
