@@ -25,7 +25,7 @@ from oprag.positions.source_names import source_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.values import natural_key
 from oprag.stores.adapter import StoreAdapter, StoredChunk, source_in
-from oprag.stores.listing import can_list, each_once
+from oprag.stores.listing import can_list, chunks_in_search, each_once
 
 if TYPE_CHECKING:
     from oprag.positions.source_reader import SourceTexts
@@ -75,7 +75,6 @@ class StoredSources:
         as_chunk: Converts a stored chunk to a chunk with the given rank.
         token_budget: Maximum number of tokens of a reading or an outline.
         store_order: Whether to use the sequence in which the store received the chunks.
-        passes: Restrictions of the search other than its filter.
         texts: The texts of sources.
         filter: Returns the filter of the search, for `texts`.
     """
@@ -85,7 +84,6 @@ class StoredSources:
     as_chunk: Callable[[StoredChunk, int], Chunk]
     token_budget: int = 4_000
     store_order: bool = True
-    passes: Callable[[StoredChunk], bool] = lambda _: True
     texts: SourceTexts | None = None
     filter: Callable[[], Any] = lambda: None
 
@@ -239,12 +237,9 @@ class StoredSources:
         """The first chunks of the store by the names of their sources, sorted; those without a source under ""."""
         # Rows, since as many chunks with the objects of a framework take several times the memory.
         groups: dict[str, list[StoredChunk]] = {}
-        for rank, row in enumerate(islice(self._once(store.chunks() or ()), _MAX_CHUNKS)):
+        for rank, row in enumerate(islice(each_once(chunks_in_search(store) or ()), _MAX_CHUNKS)):
             groups.setdefault(source_of(self.as_chunk(row, rank), self.options.source_key) or "", []).append(row)
         return dict(sorted(groups.items(), key=lambda group: natural_key(group[0])))
-
-    def _once(self, rows: Iterable[StoredChunk]) -> Iterator[StoredChunk]:
-        return each_once(filter(self.passes, rows))
 
     def _find(self, store: StoreAdapter, source: str) -> _Ordered:
         """The chunks of a source in order, by its name or its label."""
@@ -279,7 +274,7 @@ class StoredSources:
         named = () if key is None or callable(key) else (key,) if isinstance(key, str) else key
         by_field: dict[str, list[StoredChunk]] = {}
         for field in dict.fromkeys((*named, *SOURCE_FIELDS)):
-            rows = store.chunks(field, [source]) or ()
+            rows = chunks_in_search(store, field, [source]) or ()
             # Several keys of one chunk can contain the name.
             if new := [row for row in rows if all(source_in(row, earlier) != source for earlier in by_field)]:
                 by_field[field] = new
@@ -287,7 +282,7 @@ class StoredSources:
             return []
         (rows,) = by_field.values()
         # Its name may be that of another source in another key, or a function may name it otherwise.
-        return [row for row in self._once(rows) if source_of(self.as_chunk(row, 0), key) == source]
+        return [row for row in each_once(rows) if source_of(self.as_chunk(row, 0), key) == source]
 
     def _order(self, store: StoreAdapter, source: str, rows: Sequence[StoredChunk]) -> _Ordered:
         """Put the chunks of a source in order, without copies, as in a source that was added to the store twice."""

@@ -211,7 +211,7 @@ class VectorCache:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled in another process: the same file, or an empty memory cache of the same size.
-        return partial(VectorCache, namespace=self.namespace, max_bytes=self._max_bytes), (self.path,)
+        return partial(type(self), namespace=self.namespace, max_bytes=self._max_bytes), (self.path,)
 
 
 def text_keys(texts: Sequence[str], kind: Kind) -> list[bytes]:

@@ -17,9 +17,8 @@ from oprag.langchain.retriever import OrderPreservingRetriever
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
     from oprag.langchain.cited_messages import cited_message
-    from oprag.langchain.embedder import as_embedder
+    from oprag.langchain.embeddings import LocalEmbeddings, as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
-    from oprag.langchain.local_embeddings import LocalEmbeddings
     from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
     from oprag.langchain.positions import check_positions, write_positions
     from oprag.langchain.reading_tools import create_reading_tools
@@ -52,11 +51,11 @@ __getattr__ = loader(
     __name__,
     {
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
-        "LocalEmbeddings": "oprag.langchain.local_embeddings",
+        "LocalEmbeddings": "oprag.langchain.embeddings",
         "OrderPreservingChain": "oprag.langchain.chain",
         "OrderPreservingMiddleware": "oprag.langchain.middleware",
         "WorkingContextState": "oprag.langchain.middleware",
-        "as_embedder": "oprag.langchain.embedder",
+        "as_embedder": "oprag.langchain.embeddings",
         "check_positions": "oprag.langchain.positions",
         "cited_message": "oprag.langchain.cited_messages",
         "create_reading_tools": "oprag.langchain.reading_tools",

@@ -13,7 +13,7 @@ from langchain_core.runnables.utils import AddableDict
 from oprag._internal.sync_async import Step, Steps, run_sync
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
-from oprag.langchain.embedder import as_embedder
+from oprag.langchain.embeddings import as_embedder
 from oprag.langchain.messages import completion_of, finish_reason_of, prompt_value, usage_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.methods.answer import Completion

@@ -16,7 +16,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
 
 from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
-from oprag.adapters.fields import MethodFields, StoreOrderFields, given_options
+from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, StoreOrderFields, given_options
 from oprag.adapters.name_hints import LANGCHAIN
 from oprag.errors import OptionError
 from oprag.langchain.backend import LangChainBackend
@@ -108,9 +108,7 @@ class OrderPreservingChain(
     """
 
     # Frozen, since components are validated and combined at construction.
-    model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False, frozen=True
-    )
+    model_config = ConfigDict(**PUBLIC_CONFIG, frozen=True)
 
     _name_hints: ClassVar = LANGCHAIN
 

@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from pydantic import ConfigDict, model_validator
+from pydantic import model_validator
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
-from oprag.adapters.fields import ContextFields
+from oprag.adapters.fields import PUBLIC_CONFIG, ContextFields
 from oprag.adapters.name_hints import LANGCHAIN_COMPRESSOR
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
@@ -50,9 +50,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         ['a', 'c']
     """
 
-    model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LANGCHAIN_COMPRESSOR
 

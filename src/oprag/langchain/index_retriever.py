@@ -8,9 +8,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import Field, SkipValidation, model_validator
 
-from oprag.adapters.fields import OptionFields
+from oprag.adapters.fields import PUBLIC_CONFIG, OptionFields
 from oprag.adapters.name_hints import LANGCHAIN_INDEX_RETRIEVER
 from oprag.errors import OptionError
 from oprag.index.document_index import DocumentIndex, SearchKind
@@ -34,9 +34,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         ValidationError: `index` is not a `DocumentIndex`, or `k` or `search` is invalid (pydantic's error).
     """
 
-    model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LANGCHAIN_INDEX_RETRIEVER
 

@@ -13,11 +13,11 @@ from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, R
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore
-from pydantic import ConfigDict, Field, SkipValidation, model_validator
+from pydantic import Field, SkipValidation, model_validator
 
 from oprag._internal.masking import listed
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
-from oprag.adapters.fields import ContextFields, StoreOrderFields
+from oprag.adapters.fields import PUBLIC_CONFIG, ContextFields, StoreOrderFields
 from oprag.adapters.name_hints import LANGCHAIN
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
@@ -189,16 +189,15 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         ['a', 'b', 'c', 'd']
     """
 
-    model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
-    )
+    model_config = PUBLIC_CONFIG
 
     _name_hints: ClassVar = LANGCHAIN
 
     @model_validator(mode="after")
     def _check_wrapped(self) -> Self:
         if isinstance(self.retriever, VectorStore):
-            self.retriever, self.vectorstore = None, self.retriever
+            vars(self).update(retriever=None, vectorstore=self.retriever)
+            self.model_fields_set.add("vectorstore")
         if (name := _reordered_by(self.retriever)) is not None:
             raise OptionError(
                 f"the wrapped retriever already puts documents in another order ({name}), so their index is no longer "

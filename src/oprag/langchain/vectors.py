@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
-from pydantic import Field, SkipValidation
+from pydantic import SkipValidation, field_validator
 
-from oprag.adapters.fields import SourceFields, list_of_neighbors
+from oprag.adapters.fields import SourceFields, component
 from oprag.chunk import Chunk, changed
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of
+from oprag.langchain.embeddings import as_embedder
 from oprag.options import ContextOptions, requires
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
@@ -25,32 +26,33 @@ if TYPE_CHECKING:
 __all__ = ["EmbeddingsFields", "check_sources", "chunk_of_stored", "neighbor_reader", "store_reader", "vector_sources"]
 
 
+@runtime_checkable
+class IndexWithNeighbors(Protocol):
+    """Such as `oprag.DocumentIndex`."""
+
+    def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        """Return the chunks around one."""
+
+
 class EmbeddingsFields(SourceFields):
     """The options for embeddings, the vector cache and neighbors, as pydantic fields."""
 
-    _embedder_option: ClassVar = "embeddings"
-    _neighbor_sources: ClassVar = (
-        "a function that takes a document and a number (not an async function), or an oprag.DocumentIndex"
+    embeddings: SkipValidation[Any] = component(
+        "LangChain embeddings, or an oprag.Embedder. By default, thresholds use those of the searched store or index; "
+        'reciprocal and rank_by="cosine" require this option.'
     )
 
-    embeddings: SkipValidation[Any] = Field(
-        default=None,
-        description="LangChain embeddings, or an oprag.Embedder. By default, thresholds use those of the searched "
-        'store or index; reciprocal and rank_by="cosine" require this option.',
-        exclude=True,
-        repr=False,
+    @field_validator("embeddings", mode="before")
+    @classmethod
+    def _check_embeddings(cls, value: Any) -> Any:
+        if value is not None:
+            as_embedder(value)
+        return value
+
+    read_neighbors: Callable[..., Any] | IndexWithNeighbors | None = component(
+        "Where to read neighbors: a function of a document and a number, or an oprag.DocumentIndex; by default the "
+        "searched store or index, if the filter of the search can be applied to the neighbors."
     )
-
-    @classmethod
-    def _as_embedder(cls, value: Any) -> Any:
-        # Imported only if embeddings are given.
-        from oprag.langchain.embedder import as_embedder
-
-        return as_embedder(value)
-
-    @classmethod
-    def _reads_neighbors(cls, value: Any) -> bool:
-        return _is_index(value) or super()._reads_neighbors(value)
 
 
 def check_sources(
@@ -73,7 +75,6 @@ def vector_sources(
 ) -> VectorSources:
     """The sources of vectors for documents."""
     # Imports NumPy.
-    from oprag.langchain.embedder import as_embedder
     from oprag.stores.vectors import VectorSources
 
     given, own = fields.embeddings, getattr(store, "embeddings", None) or getattr(store, "embedder", None)
@@ -88,7 +89,7 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
     """A function that reads the neighbors of a chunk; None without a source."""
     if source is None:
         return None
-    if _is_index(source):
+    if isinstance(source, IndexWithNeighbors):
         return lambda chunk, number: [
             changed(near, origin=Document(near.text, id=near.id, metadata=dict(near.metadata)))
             for near in source.neighbors(chunk, number)
@@ -98,7 +99,7 @@ def neighbor_reader(source: Any, filter: Callable[[], Any]) -> NeighborReader | 
 
     def read(chunk: Chunk, number: int) -> list[Chunk]:
         documents = source(chunk.origin, number, **({"filter": filter()} if needs_filter else {}))
-        return chunks_of(list_of_neighbors(documents, "documents", chunk))
+        return chunks_of(documents)
 
     return read
 
@@ -114,7 +115,3 @@ def chunk_of_stored(stored: StoredChunk, rank: int) -> Chunk:
     key = stored.id or (None if stored.key == stored.text else stored.key)
     document = Document(stored.text, id=key, metadata=dict(stored.metadata))
     return Chunk(stored.text, rank, metadata=document.metadata, id=key, origin=document)
-
-
-def _is_index(source: Any) -> bool:
-    return callable(getattr(type(source), "neighbors", None))

@@ -17,9 +17,8 @@ from oprag.llama_index.stamp_positions import StampPositions
 
 if TYPE_CHECKING:
     from oprag.llama_index.cited_messages import cited_message
-    from oprag.llama_index.embedder import as_embedder
+    from oprag.llama_index.embeddings import LocalEmbedding, as_embedder
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
-    from oprag.llama_index.local_embedding import LocalEmbedding
     from oprag.llama_index.positions import check_positions, write_positions
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
     from oprag.llama_index.reading_tools import create_reading_tools
@@ -47,10 +46,10 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "LocalEmbedding": "oprag.llama_index.local_embedding",
+        "LocalEmbedding": "oprag.llama_index.embeddings",
         "OrderPreservingFunctionAgent": "oprag.llama_index.function_agent",
         "OrderPreservingQueryEngine": "oprag.llama_index.query_engine",
-        "as_embedder": "oprag.llama_index.embedder",
+        "as_embedder": "oprag.llama_index.embeddings",
         "check_positions": "oprag.llama_index.positions",
         "cited_message": "oprag.llama_index.cited_messages",
         "create_reading_tools": "oprag.llama_index.reading_tools",

@@ -13,7 +13,7 @@ from llama_index.core.schema import QueryBundle
 from oprag._internal.sync_async import Step, Steps, run_sync
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
-from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.embeddings import as_embedder
 from oprag.llama_index.messages import sent, usage_of
 from oprag.methods.answer import Completion, part
 from oprag.methods.prompts import OUR_PROMPTS, Prompt, Prompts

@@ -14,7 +14,6 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 
 from oprag._internal.masking import describe, masked_error
-from oprag.adapters.fields import list_of_neighbors
 from oprag.chunk import Chunk
 from oprag.errors import OptionError
 from oprag.llama_index.nodes import chunk_of, chunks_of
@@ -44,7 +43,7 @@ def neighbor_reader(source: Any, retriever: BaseRetriever | None) -> NeighborRea
         source = partial(_linked, source, _filter_of(retriever))
 
     def read(chunk: Chunk, number: int) -> list[Chunk]:
-        nodes = list_of_neighbors(source(chunk.origin.node, number), "nodes", chunk)
+        nodes = source(chunk.origin.node, number)
         return chunks_of([NodeWithScore(node=node) if isinstance(node, BaseNode) else node for node in nodes])
 
     return read
@@ -98,7 +97,7 @@ def _filter_of(retriever: BaseRetriever | None) -> Passes | None:
     searched = searched_by(retriever) if type(retriever) is VectorIndexRetriever else []
     if not searched or searched[0].keywords:
         return None
-    filters, documents, ids = (searched[0].restrictions.get(name) for name in ("filters", "documents", "node_ids"))
+    filters, documents, ids = (searched[0].restrictions.get(name) for name in ("filters", "doc_ids", "node_ids"))
     if filters is not None and not isinstance(filters, MetadataFilters):
         return None
 

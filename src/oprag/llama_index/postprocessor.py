@@ -12,8 +12,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
 from oprag._internal.sync_async import Steps, run_async, run_sync
+from oprag._internal.tokens import approximate_tokens
 from oprag._internal.warn import warn
-from oprag.adapters.fields import PUBLIC_CONFIG, callables
+from oprag.adapters.fields import OPTIONS, PUBLIC_CONFIG
 from oprag.adapters.name_hints import LLAMA_INDEX_POSTPROCESSOR
 from oprag.context import Context
 from oprag.errors import RetrievalWarning, SerializationWarning
@@ -154,12 +155,11 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 
     def _not_saved(self) -> list[str]:
         """The names of set options that JSON cannot represent: functions and objects."""
-        parts = [
-            name
-            for name in ("index", "embed_model", "read_neighbors", "read_source")
-            if getattr(self, name) is not None
-        ]
-        return [*callables(self), *parts, *(["vector_cache"] if self.vector_cache.path is not None else [])]
+        values = [(name, getattr(self, name)) for name in OPTIONS]
+        functions = [name for name, value in values if callable(value) and value is not approximate_tokens]
+        parts = ("index", "embed_model", "read_neighbors", "read_source")
+        given = [name for name in parts if getattr(self, name) is not None]
+        return [*functions, *given, *(["vector_cache"] if self.vector_cache.path is not None else [])]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # LlamaIndex would delete options that cannot be pickled, also from this object; now pickle raises its error.

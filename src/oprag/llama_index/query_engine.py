@@ -22,7 +22,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import Field, PrivateAttr, SkipValidation, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SkipValidation, StrictBool, model_validator
 
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
@@ -44,7 +44,7 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import Retrieve, answering, drive, drive_each
 from oprag.methods.task import Task
-from oprag.options import NO_SEARCH, ContextOptions, check_bool
+from oprag.options import NO_SEARCH, ContextOptions
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -95,7 +95,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     node_postprocessors: SkipValidation[Sequence[BaseNodePostprocessor]] = Field(
         default=(), description="Postprocessors to apply before nodes are put in order, such as rerankers and cutoffs."
     )
-    streaming: SkipValidation[bool] = Field(default=False, description="Return a streaming response from query.")
+    streaming: StrictBool = Field(default=False, description="Return a streaming response from query.")
     callback_manager: SkipValidation[CallbackManager] = Field(
         default_factory=lambda: Settings.callback_manager, description="LlamaIndex's callbacks.", exclude=True
     )
@@ -106,12 +106,6 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     def _none_is_the_default(cls, values: Any) -> Any:
         defaults = ("llm", "callback_manager", "node_postprocessors")
         return {name: value for name, value in dict(values).items() if value is not None or name not in defaults}
-
-    @field_validator("streaming", mode="before")
-    @classmethod
-    def _check_streaming(cls, value: Any) -> Any:
-        check_bool("streaming", value)
-        return value
 
     def _check(self) -> None:
         for name, value, kind in (("llm", self.llm, LLM), ("retriever", self.retriever, BaseRetriever)):
@@ -158,7 +152,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             embeddings=self._model() is not None,
             read_source=self._reader is not None,
             text=not isinstance(self.llm, StructuredLLM),
-            embedder_option=self._embedder_option,
+            embedder_option="embed_model",
         )
         options.numbered(self._context_options_now)
         return options

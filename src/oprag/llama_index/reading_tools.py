@@ -89,7 +89,6 @@ def sources_of(
         chunk_of_stored,
         token_budget=token_budget,
         store_order=searched.store_order,
-        passes=searched._passes,  # noqa: SLF001
         texts=searched._source_texts,  # noqa: SLF001
     )
 

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TransformComponent
-from pydantic import ConfigDict, Field, SkipValidation, field_validator
+from pydantic import Field, SkipValidation, field_validator
 
-from oprag.adapters.fields import HELP, OptionFields
+from oprag.adapters.fields import HELP, PUBLIC_CONFIG, OptionFields
 from oprag.errors import ChunkError
 from oprag.llama_index.nodes import chunk_of
 from oprag.options import SourceKey, check_key
@@ -45,9 +45,7 @@ class StampPositions(OptionFields, TransformComponent):
         [('book', 0), ('book', 1)]
     """
 
-    model_config = ConfigDict(
-        extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True, defer_build=False
-    )
+    model_config = PUBLIC_CONFIG
 
     source: SkipValidation[str | os.PathLike[str] | None] = Field(
         default=None, description="Name of the source, for nodes whose metadata contains none; it is stamped as source."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -13,15 +13,15 @@ from llama_index.core.indices.vector_store.retrievers.retriever import VectorInd
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
-from pydantic import ConfigDict, Field, SkipValidation, field_validator, model_validator
+from pydantic import SkipValidation, ValidationInfo, field_validator, model_validator
 
 from oprag._internal.sync_async import Step, Steps
-from oprag.adapters.fields import ContextFields, SourceFields, StoreOrderFields
+from oprag.adapters.fields import ContextFields, SourceFields, StoreOrderFields, component
 from oprag.chunk import Chunk, Vector
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
-from oprag.llama_index.embedder import as_embedder
+from oprag.llama_index.embeddings import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
 from oprag.llama_index.neighbors import NO_FILTER, chunk_of_stored, neighbor_reader
 from oprag.llama_index.nodes import chunks_of, shown_nodes
@@ -31,7 +31,7 @@ from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
 from oprag.positions.retrieved import SearchedStore
-from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
+from oprag.stores.adapter import StoreAdapter, adapter_of
 from oprag.stores.listing import can_list, searched_store
 from oprag.stores.stored_neighbors import StoredNeighbors
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IndexFields", "refuse_reordered"]
 
-_RESTRICTIONS = ("filters", "node_ids")
-
 
 class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     """The options of `ContextOptions`, and the options for vectors, neighbors and positions.
@@ -49,33 +47,25 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     Options can be assigned: they are validated, and an invalid value is not kept.
     """
 
-    model_config = ConfigDict(defer_build=True, validate_assignment=True)
-
-    _embedder_option: ClassVar = "embed_model"
-    _neighbor_sources: ClassVar = (
-        "an index, a docstore, or a function that takes a node and a number (not an async function)"
+    index: SkipValidation[Any] = component(
+        "Index of the nodes: its vectors and embedding model are used for thresholds, its store for the insertion "
+        "order and, with its retriever, for neighbors."
+    )
+    embed_model: SkipValidation[Any] = component(
+        "LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and "
+        'rank_by="cosine"; by default that of the index, else Settings.embed_model if you set it.'
     )
 
-    index: SkipValidation[Any] = Field(
-        default=None,
-        description="Index of the nodes: its vectors and embedding model are used for thresholds, its store for the "
-        "insertion order and, with its retriever, for neighbors.",
-        exclude=True,
-        repr=False,
-    )
-    embed_model: SkipValidation[Any] = Field(
-        default=None,
-        description="LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and "
-        'rank_by="cosine"; by default that of the index, else Settings.embed_model if you set it.',
-        exclude=True,
-        repr=False,
+    read_neighbors: BaseDocumentStore | VectorStoreIndex | Callable[..., Any] | None = component(
+        "Where to read neighbors: an index, a docstore, or a function of a node and a number; by default the searched "
+        "index, if the filter of the search can be applied to the neighbors."
     )
 
-    @field_validator("read_source", mode="before")
+    @field_validator("read_source", "read_neighbors", mode="before")
     @classmethod
-    def _check_read_source(cls, value: Any) -> Any:
-        refuse_filter("read_source", value, NO_FILTER)
-        return super()._check_read_source(value)
+    def _refuse_filter(cls, value: Any, field: ValidationInfo) -> Any:
+        refuse_filter(str(field.field_name), value, NO_FILTER)
+        return value
 
     @field_validator("index", mode="before")
     @classmethod
@@ -84,14 +74,12 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
             searched_in(value)
         return value
 
+    @field_validator("embed_model", mode="before")
     @classmethod
-    def _as_embedder(cls, value: Any) -> Any:
-        return as_embedder(value)
-
-    @classmethod
-    def _reads_neighbors(cls, value: Any) -> bool:
-        refuse_filter("read_neighbors", value, NO_FILTER)
-        return isinstance(value, BaseDocumentStore | VectorStoreIndex) or super()._reads_neighbors(value)
+    def _check_embed_model(cls, value: Any) -> Any:
+        if value is not None:
+            as_embedder(value)
+        return value
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
@@ -112,16 +100,6 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
                 "pass the filter of the search; if all nodes may be shown, set read_neighbors=index",
                 options.neighbors,
             )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Pydantic keeps a value that a model validator rejects.
-        before = self.__dict__.get(name)
-        try:
-            super().__setattr__(name, value)
-        except ValueError:
-            if name in type(self).model_fields:
-                self.__dict__[name] = before
-            raise
 
     @property
     def _searched(self) -> BaseRetriever | None:
@@ -182,7 +160,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         store = None
         if searched is not None and searched.vector_store is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
-        vectors = VectorSources(embedder, self.vector_cache, store, _embedded_text, self._embedder_option)
+        vectors = VectorSources(embedder, self.vector_cache, store, _embedded_text, "embed_model")
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
@@ -209,30 +187,19 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         given = self.read_neighbors
         if given is not None and not isinstance(given, VectorStoreIndex):
             return neighbor_reader(given, self._searched)
-        store, readable = self._store_of_neighbors(), self._readable()
-        if store is None or readable is None or not can_list(store):
+        store = self._store_of_neighbors()
+        if store is None or not can_list(store):
             return None
-        passes = partial(_in_documents, readable.restrictions.get("documents"))
-        return StoredNeighbors(store, options, chunk_of_stored, self.store_order, passes)
-
-    def _readable(self) -> Searched | None:
-        """The store that may be read; None if that might return chunks that the search excludes."""
-        given = self.read_neighbors if isinstance(self.read_neighbors, VectorStoreIndex) else None
-        # Not `isinstance`: a subclass may search differently.
-        known = type(self._searched) is VectorIndexRetriever and searched_by(self._searched)
-        if given is not None:
-            return searched_in(given, self._searched if known else None)
-        return self._where() if known else None
+        return StoredNeighbors(store, options, chunk_of_stored, self.store_order)
 
     def _store_of_neighbors(self) -> StoreAdapter | None:
-        """The adapter of the searched store if the filter can be applied to neighbors, else None."""
-        readable = self._readable()
-        return None if readable is None else store_of(readable, _RESTRICTIONS)
-
-    def _passes(self, stored: StoredChunk) -> bool:
-        """Whether a chunk belongs to the documents that the search is restricted to in addition to its filter."""
-        readable = self._readable()
-        return readable is not None and _in_documents(readable.restrictions.get("documents"), stored)
+        """The searched store with all restrictions of the search; None if these are not known."""
+        # Not `isinstance`: a subclass may search differently.
+        known = type(self._searched) is VectorIndexRetriever and searched_by(self._searched)
+        readable = self._where() if known else None
+        if isinstance(self.read_neighbors, VectorStoreIndex):
+            readable = searched_in(self.read_neighbors, self._searched if known else None)
+        return None if readable is None else store_of(readable, ("filters", "node_ids", "doc_ids"))
 
     def _searches(self) -> list[Searched]:
         """The searched components: those of the given index, else of the retriever; empty if unknown."""
@@ -322,10 +289,6 @@ class NodeSources:
         for text in query.embedding_strs:
             vectors.append((yield from question_vector(text, self.vectors)))  # noqa: PERF401 - yields
         return vectors[0] if len(vectors) == 1 else np.mean(vectors, axis=0, dtype=np.float32)
-
-
-def _in_documents(documents: Collection[str] | None, stored: StoredChunk) -> bool:
-    return documents is None or stored.node.ref_doc_id in documents
 
 
 def refuse_reordered(retriever: Any) -> None:

@@ -38,7 +38,7 @@ class Attributes(NamedTuple):
         keywords: Keywords for the store's search, such as a tenant or a shard.
         filters: The metadata filters of its search.
         node_ids: The ids of the nodes that its search is restricted to.
-        documents: The ids of the documents that its search is restricted to.
+        doc_ids: The ids of the documents that its search is restricted to.
         parents: The storage context with the nodes that it returns in place of those that it finds.
     """
 
@@ -48,7 +48,7 @@ class Attributes(NamedTuple):
     keywords: str = ""
     filters: str = ""
     node_ids: str = ""
-    documents: str = ""
+    doc_ids: str = ""
     parents: str = ""
 
 
@@ -116,7 +116,7 @@ class Searched(NamedTuple):
         docstore: The docstore, which contains the nodes.
         embed_model: The embedding model of the index.
         keywords: Keywords for the store's search, such as a tenant or a shard.
-        restrictions: `filters`, `node_ids` and `documents` of the search, without those that are not set.
+        restrictions: `filters`, `node_ids` and `doc_ids` of the search, without those that are not set.
     """
 
     vector_store: Any
@@ -159,7 +159,7 @@ def _components(index: Any, retriever: Any) -> Searched | None:
         # Without this check, a filter under an unknown name would be ignored.
         return None
     own = _value(retriever, "embed_model") if _value(retriever, "over_index") is index else None
-    restrictions = {name: _value(retriever, name) for name in ("filters", "node_ids", "documents")}
+    restrictions = {name: _value(retriever, name) for name in ("filters", "node_ids", "doc_ids")}
     try:
         struct, docstore = index.index_struct, index.docstore
         with_vectors = isinstance(struct, IndexDict)

@@ -90,7 +90,8 @@ class StoreAdapter:
             its search for a question, if it has one; the async version has the prefix "a".
         by_vector_keywords: Additional keyword arguments for that method.
         in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
-        filters: The keyword arguments of the search that `chunks` applies; with others, nothing is listed.
+        filters: The keyword arguments of the search that `chunks` applies; with others, nothing is listed. "doc_ids",
+            the ids of LlamaIndex's documents, is applied to what it returns.
         settings: Other keyword arguments that do not restrict the search, in addition to those of the frameworks.
     """
 

@@ -73,7 +73,7 @@ class LangChainChroma(_InCollection):
 class LlamaIndexChroma(_InCollection):
     """LlamaIndex's `ChromaVectorStore`, whose client is a collection."""
 
-    filters = ("filters", "where", "where_document")
+    filters = ("filters", "where", "where_document", "doc_ids")
     settings = ("include", "node_ids")
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterator[StoredChunk]:

@@ -79,7 +79,7 @@ class LlamaIndexFaiss(StoreAdapter):
 
     in_insertion_order = True
     # Its search supports no filters, and ignores `node_ids`.
-    filters = ()
+    filters = ("doc_ids",)
     settings = ("node_ids",)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:

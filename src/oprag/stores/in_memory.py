@@ -48,7 +48,7 @@ class LlamaIndexSimple(StoreAdapter):
     """LlamaIndex's `SimpleVectorStore`, which does not store texts."""
 
     in_insertion_order = True
-    filters = ("filters", "node_ids")
+    filters = ("filters", "node_ids", "doc_ids")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Return the vectors of nodes by id."""

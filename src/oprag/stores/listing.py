@@ -23,7 +23,11 @@ def chunks_in_search(
     store: StoreAdapter, field: str = "", sources: Collection[str] = ()
 ) -> Iterable[StoredChunk] | None:
     """Return the chunks that a search can find, as `StoreAdapter.chunks`; None if they cannot be listed."""
-    return store.chunks(field, sources) if store.restrictions.issubset(store.filters) else None
+    rows = store.chunks(field, sources) if store.restrictions.issubset(store.filters) else None
+    documents = store.search.get("doc_ids")
+    if rows is None or documents is None:
+        return rows
+    return (row for row in rows if row.node.ref_doc_id in documents)
 
 
 def can_list(store: StoreAdapter) -> bool:

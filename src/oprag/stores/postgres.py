@@ -150,7 +150,7 @@ class LlamaIndexPGVectorStore(StoreAdapter):
     """LlamaIndex's `PGVectorStore`, which numbers its rows."""
 
     in_insertion_order = True
-    filters = ("filters",)
+    filters = ("filters", "doc_ids")
     settings = ("hnsw_ef_search", "ivfflat_probes", "node_ids")
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:

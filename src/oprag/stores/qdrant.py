@@ -67,7 +67,7 @@ class LangChainQdrant(StoreAdapter):
 class LlamaIndexQdrant(StoreAdapter):
     """LlamaIndex's `QdrantVectorStore`."""
 
-    filters = ("filters", "node_ids", "qdrant_filters")
+    filters = ("filters", "node_ids", "qdrant_filters", "doc_ids")
     settings = ("search_params",)
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:

@@ -11,7 +11,7 @@ from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.stores.adapter import StoreAdapter, StoredChunk
-from oprag.stores.listing import each_once
+from oprag.stores.listing import chunks_in_search, each_once
 from oprag.stores.orders import PlacesOfSource
 
 __all__ = ["StoredNeighbors"]
@@ -25,7 +25,6 @@ class StoredNeighbors:
     options: ContextOptions
     as_chunk: Callable[[StoredChunk, int], Chunk]  # with the given rank
     store_order: bool
-    passes: Callable[[StoredChunk], bool] = lambda _: True  # a restriction of the search in addition to its filter
     place_of: PlacesOfSource | None = None  # those that were decided for the retrieved chunks
     _sources: dict[tuple[str, str], tuple[dict[str, list[Chunk]], NeighborReader]] = field(
         default_factory=dict, init=False
@@ -50,7 +49,7 @@ class StoredNeighbors:
 
     def _listed(self, field: str, source: str) -> tuple[dict[str, list[Chunk]], NeighborReader]:
         """Return the chunks of a source by key, and a reader of their neighbors."""
-        stored = list(each_once(filter(self.passes, self.store.chunks(field, [source]) or ())))
+        stored = list(each_once(chunks_in_search(self.store, field, [source]) or ()))
         chunks = [changed(self.as_chunk(one, rank), source=source) for rank, one in enumerate(stored)]
         places: Sequence[Place | None] = [self.place_of and self.place_of(source, chunk) for chunk in chunks]
         if None in places:

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 
-from oprag.errors import OptionError, RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
@@ -164,15 +164,15 @@ def test_a_copy_does_the_same(store, duplicate: Any):
     assert twin.invoke(QUESTION) == retriever.invoke(QUESTION)
 
 
-def test_options_can_be_assigned_and_are_checked_when_used(store):
+def test_options_can_be_assigned_and_are_checked_at_once(store):
     retriever = OrderPreservingRetriever(vectorstore=store, k=2)
     retriever.k = 4
     assert len(retriever.invoke(QUESTION)) == 4
     assert len(retriever.model_copy(update={"k": 3}).invoke(QUESTION)) == 3
     assert len(retriever.invoke(QUESTION)) == 4
-    retriever.k = 0
-    with pytest.raises(OptionError, match="k must be an integer >= 1"):
-        retriever.invoke(QUESTION)
+    with pytest.raises(ValidationError, match="k must be an integer >= 1"):
+        retriever.k = 0
+    assert len(retriever.invoke(QUESTION)) == 4
 
 
 @pytest.mark.parametrize("name", ["search_kwargs", "vectorstore", "tags"])

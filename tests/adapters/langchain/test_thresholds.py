@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from oprag import DocumentIndex, VectorCache
 from oprag.context import Context
-from oprag.errors import CacheWarning, ChunkError, OptionError, PositionWarning, SourceReadError
+from oprag.errors import CacheWarning, ChunkError, PositionWarning, SourceReadError
 from oprag.langchain import (
     DocumentIndexRetriever,
     OrderPreservingChain,
@@ -25,7 +25,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     stamp_positions,
 )
-from oprag.langchain.embedder import as_embedder
+from oprag.langchain.embeddings import as_embedder
 from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.langchain.conftest import giving, texts
 from tests.counting import CountingEmbeddings
@@ -319,7 +319,7 @@ def test_what_cannot_embed_is_refused(given):
     ):
         with pytest.raises(ValidationError, match="embeddings must be LangChain embeddings"):
             make(embeddings=given)
-        with pytest.raises(ValidationError, match=r"vector_cache must be an oprag\.VectorCache or None"):
+        with pytest.raises(ValidationError, match=r"vector_cache\n.* instance of VectorCache"):
             make(vector_cache=given)
 
 
@@ -355,7 +355,7 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):
         with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
             make(neighbors=1)
-        with pytest.raises((ValidationError, OptionError), match="read_neighbors must be a function that takes"):
+        with pytest.raises(ValidationError, match=r"read_neighbors.callable\n.* callable"):
             make(neighbors=1, read_neighbors=3)
 
 
@@ -412,19 +412,14 @@ def test_neighbours_are_found_through_a_compressor_too():
 @pytest.mark.parametrize("given", [None, 5, "text"])
 def test_a_reader_that_gives_something_else_is_named(store, given):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
-    with pytest.raises(ChunkError, match=r"read_neighbors must return a list of documents, got .* for a chunk .rank 0"):
+    with pytest.raises(ChunkError, match="expected a list of LangChain documents, got "):
         retriever.invoke(QUESTION)
 
 
-def test_an_async_reader_is_refused_and_a_failing_one_names_the_chunk(store):
-    async def read(document: Document, number: int) -> list[Document]:
-        return []
-
+def test_a_failing_reader_names_the_chunk(store):
     def failing(document: Document, number: int) -> list[Document]:
         raise ConnectionError("refused")
 
-    with pytest.raises(ValidationError, match="not an async function"):
-        OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=read)
     message = r"neighbors of a chunk \(rank 0, source 'log\.txt', .*\) cannot be read: ConnectionError: refused"
     with pytest.raises(SourceReadError, match=message):
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)

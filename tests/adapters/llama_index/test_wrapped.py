@@ -201,7 +201,7 @@ def test_the_installed_version_has_the_attributes_of_the_table(name: str):
     assert not row.wrapped or set(map(id, inner)) <= {id(INNER), id(ENGINE)} != set()
     assert bool(inner) == bool(row.wrapped)
     expected: dict[str, Any] = {"embed_model": MODEL, "keywords": {"shard": "c"}, "filters": FILTERS}
-    expected |= {"node_ids": ["a"], "documents": ["b"], "parents": INDEX.storage_context}
+    expected |= {"node_ids": ["a"], "doc_ids": ["b"], "parents": INDEX.storage_context}
     for role, value in expected.items():
         if attribute := getattr(row, role):
             assert getattr(made, attribute) == value, attribute

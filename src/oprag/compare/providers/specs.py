@@ -237,9 +237,9 @@ class EmbedderSpec(ProviderSpec):
             return load_embedder(given, self.settings)
         wrap: Callable[..., Any]
         if is_instance(given, "llama_index", "BaseEmbedding"):
-            from oprag.llama_index.embedder import as_embedder as wrap
+            from oprag.llama_index.embeddings import as_embedder as wrap
         elif hasattr(given, "embed_documents") and not isinstance(given, type):
-            from oprag.langchain.embedder import as_embedder as wrap
+            from oprag.langchain.embeddings import as_embedder as wrap
         else:
             raise ExperimentError(
                 f"an embedder must be {LOCAL}, PROVIDER:MODEL, an oprag.Embedder, or LangChain or LlamaIndex "
@@ -258,7 +258,7 @@ def load_embedder(name: str, settings: Mapping[str, Any]) -> Embedder:
     if ":" not in name:
         raise OptionError(f"embeddings must be {LOCAL} or PROVIDER:MODEL, got {describe(name)}", name)
     init_embeddings = import_extra("langchain.embeddings", f"The embedder {name!r}", "langchain").init_embeddings
-    from oprag.langchain.embedder import as_embedder
+    from oprag.langchain.embeddings import as_embedder
 
     try:
         embedder = as_embedder(init_embeddings(name, **client_settings(name, settings)))

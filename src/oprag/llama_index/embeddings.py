@@ -1,4 +1,4 @@
-"""The local embedder as a LlamaIndex embedding model."""
+"""LlamaIndex embedding models as an `oprag.Embedder`, and the local embedder as a LlamaIndex embedding model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import ConfigDict, Field
 
+from oprag.adapters.embedder import as_framework_embedder
 from oprag.embedding.static import LocalEmbedder, local_embedder
 
-__all__ = ["LocalEmbedding"]
+__all__ = ["LocalEmbedding", "as_embedder"]
+
+
+def as_embedder(embed_model: Any) -> Any:
+    """Wrap a LlamaIndex embedding model as an `oprag.Embedder`; return an `Embedder` unchanged.
+
+    Args:
+        embed_model: A LlamaIndex embedding model, or an `oprag.Embedder`.
+
+    Raises:
+        OptionError: The object cannot embed texts.
+    """
+    rule = "embed_model must be a LlamaIndex embedding model"
+    return as_framework_embedder(embed_model, BaseEmbedding, rule, "get_query_embedding", "get_text_embedding_batch")
 
 
 class LocalEmbedding(BaseEmbedding):

@@ -1,12 +1,30 @@
-"""The local embedder as LangChain embeddings."""
+"""LangChain embeddings as an `oprag.Embedder`, and the local embedder as LangChain embeddings."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from langchain_core.embeddings import Embeddings
 
-from oprag.embedding.static import local_embedder
+from oprag.adapters.embedder import as_framework_embedder
 
-__all__ = ["LocalEmbeddings"]
+if TYPE_CHECKING:
+    from oprag.embedding.static import LocalEmbedder
+
+__all__ = ["LocalEmbeddings", "as_embedder"]
+
+
+def as_embedder(embeddings: Any) -> Any:
+    """Wrap LangChain embeddings as an `oprag.Embedder`; return an `Embedder` unchanged.
+
+    Args:
+        embeddings: LangChain's `Embeddings`, or an `oprag.Embedder`.
+
+    Raises:
+        OptionError: The object cannot embed texts.
+    """
+    rule = "embeddings must be LangChain embeddings"
+    return as_framework_embedder(embeddings, Embeddings, rule, "embed_query", "embed_documents")
 
 
 class LocalEmbeddings(Embeddings):
@@ -27,7 +45,7 @@ class LocalEmbeddings(Embeddings):
     """
 
     def __init__(self) -> None:
-        local_embedder()  # fails here without the extra
+        _shared()  # fails here without the extra
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Embed documents.
@@ -38,7 +56,7 @@ class LocalEmbeddings(Embeddings):
         Returns:
             One vector of 256 numbers for each text.
         """
-        return local_embedder().embed_documents(texts).tolist()  # type: ignore[no-any-return]
+        return _shared().embed_documents(texts).tolist()  # type: ignore[no-any-return]
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question.
@@ -50,3 +68,10 @@ class LocalEmbeddings(Embeddings):
             A vector of 256 numbers.
         """
         return self.embed_documents([text])[0]
+
+
+def _shared() -> LocalEmbedder:
+    # Imports NumPy.
+    from oprag.embedding.static import local_embedder
+
+    return local_embedder()
