@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DualEncoder", "Embedder", "WrappedEmbedder", "model_of"]
+__all__ = ["DualEncoder", "Embedder", "FrameworkEmbedder", "WrappedEmbedder", "model_of"]
 
 Encoder = Callable[[Sequence[str]], Any]
 
@@ -105,6 +105,38 @@ class WrappedEmbedder:
     def name(self) -> str:
         """The class of the model, for messages."""
         return type(self.embeddings).__name__
+
+
+class FrameworkEmbedder(WrappedEmbedder):
+    """An `Embedder` that wraps the embedding model of a framework, sync and async.
+
+    Args:
+        embeddings: The embedding model.
+        question: The name of its method that embeds a question; that of the async method begins with "a".
+        documents: The name of its method that embeds a list of texts.
+    """
+
+    def __init__(self, embeddings: Any, question: str, documents: str) -> None:
+        super().__init__(embeddings)
+        self._question, self._documents = question, documents
+
+    def embed_questions(self, texts: Sequence[str]) -> Any:
+        """Return vectors of shape (number of texts, dimension)."""
+        return list(map(getattr(self.embeddings, self._question), texts))
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        """Return vectors of shape (number of texts, dimension)."""
+        return getattr(self.embeddings, self._documents)(list(texts))
+
+    async def aembed_questions(self, texts: Sequence[str]) -> Any:
+        """Async version of `embed_questions`."""
+        from asyncio import gather
+
+        return await gather(*map(getattr(self.embeddings, f"a{self._question}"), texts))
+
+    async def aembed_documents(self, texts: Sequence[str]) -> Any:
+        """Async version of `embed_documents`."""
+        return await getattr(self.embeddings, f"a{self._documents}")(list(texts))
 
 
 def model_of(embedder: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
-from oprag.adapters.embedder import as_framework_embedder
+from oprag.embedding.embedder import FrameworkEmbedder
+from oprag.errors import OptionError
 
 if TYPE_CHECKING:
     from oprag.embedding.static import LocalEmbedder
@@ -23,8 +24,11 @@ def as_embedder(embeddings: Any) -> Any:
     Raises:
         OptionError: The object cannot embed texts.
     """
-    rule = "embeddings must be LangChain embeddings"
-    return as_framework_embedder(embeddings, Embeddings, rule, "embed_query", "embed_documents")
+    if isinstance(embeddings, Embeddings):
+        return FrameworkEmbedder(embeddings, "embed_query", "embed_documents")
+    if hasattr(embeddings, "embed_questions") and not isinstance(embeddings, type):
+        return embeddings
+    raise OptionError(f"embeddings must be LangChain embeddings, got {type(embeddings).__name__}", embeddings)
 
 
 class LocalEmbeddings(Embeddings):

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables import Runnable
-from langchain_core.vectorstores import VectorStore
 
 from oprag.langchain.chain import OrderPreservingChain
 from oprag.langchain.documents import chunks_of
-from oprag.langchain.retriever import OrderPreservingRetriever, known_filter
+from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapped import searched_in
-from oprag.options import ContextOptions, PositionKey, SourceKey
-from oprag.positions.check import Checked, check_listings, given_chunks
+from oprag.options import PositionKey, SourceKey
 from oprag.positions.check_report import PositionCheck
-from oprag.positions.source_reader import ReadSource, as_reader
+from oprag.positions.source_reader import ReadSource
 from oprag.positions.suggestions import LANGCHAIN
-from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter
-from oprag.stores.listing import chunks_in_search, chunks_of_rows
+from oprag.stores.adapter import adapter_of
+from oprag.stores.check import check_searched
 from oprag.stores.write import WrittenPositions, write_into
 
 __all__ = ["check_positions", "write_positions"]
@@ -62,38 +58,23 @@ def check_positions(
         >>> check.ok, check.sources[0].certainty, check.sources[0].suggestion
         (False, 'unknown', 'documents = stamp_positions(documents)  # and fill a new store')
     """
-    store_order = True
-    if isinstance(searched, OrderPreservingChain):
-        searched = searched._retriever  # noqa: SLF001
-    if isinstance(searched, OrderPreservingRetriever):
-        source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
-        store_order = searched.store_order
-        read_source = searched.read_source if read_source is None else read_source
-    options = ContextOptions(source_key=source_key, position_key=position_key)
-    adapters = _adapters(searched)
-    listings = [
-        Checked(
-            adapter.name,
-            chunks_of_rows(rows),
-            store_order and adapter.in_insertion_order,
-            read_whole=has_own_adapter(adapter.store),
-        )
-        for adapter in adapters
-        if (rows := chunks_in_search(adapter)) is not None
-    ]
-    suggestions = replace(
+    searched = searched._retriever if isinstance(searched, OrderPreservingChain) else searched  # noqa: SLF001
+    retriever = searched if isinstance(searched, OrderPreservingRetriever) else None
+    if retriever is not None:
+        stores = retriever._searched(None)  # noqa: SLF001
+    else:
+        searches = searched_in(searched) if isinstance(searched, Runnable) else [(searched, {})]
+        stores = [store for one, search in searches if (store := adapter_of(one, search)) is not None]
+    return check_searched(
+        searched,
+        stores,
         LANGCHAIN,
-        writable=any(adapter.writable for adapter in adapters),
-        deletable=any(isinstance(adapter.store, VectorStore) for adapter in adapters),
-        filtered=any(adapter.restrictions for adapter in adapters),
-    )
-    reader = as_reader(read_source)
-    return check_listings(
-        listings or [given_chunks(searched, "documents", chunks_of)],
-        options,
-        suggestions,
+        chunks_of,
+        retriever=retriever,
+        read_source=read_source,
+        source_key=source_key,
+        position_key=position_key,
         max_chunks=max_chunks,
-        read_source=reader and reader.filtered(lambda: _first_filter(adapters)),
     )
 
 
@@ -150,17 +131,3 @@ def write_positions(
         source_key=source_key,
         dry_run=dry_run,
     )
-
-
-def _adapters(searched: Any) -> list[StoreAdapter]:
-    """The adapters of the searched stores."""
-    if isinstance(searched, OrderPreservingRetriever):
-        return searched._searched(None)  # noqa: SLF001
-    searches = searched_in(searched) if isinstance(searched, Runnable) else [(searched, {})]
-    return [adapter for one, search in searches if (adapter := adapter_of(one, search)) is not None]
-
-
-def _first_filter(adapters: Iterable[StoreAdapter]) -> Any:
-    """The first filter of the searched stores, all of which must be known."""
-    filters = [known_filter(adapter.store, adapter.search) for adapter in adapters]
-    return next((filter for filter in filters if filter is not None), None)

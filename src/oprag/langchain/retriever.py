@@ -31,12 +31,7 @@ from oprag.langchain.vectors import (
     vector_sources,
 )
 from oprag.langchain.wrapped import only_search, searched_in, takes, unbound, walk
-from oprag.options import (
-    OP_RAG_16K,
-    ContextOptions,
-    as_context_options,
-    check_question,
-)
+from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_question
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
@@ -51,7 +46,6 @@ __all__ = [
     "OrderPreservingRetriever",
     "SearchFields",
     "filter_of",
-    "known_filter",
 ]
 
 
@@ -439,16 +433,16 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
         OptionError: The filter cannot be determined, or is not all that restricts the search.
     """
     if retriever.vectorstore is not None:
-        return known_filter(retriever.vectorstore, retriever.search_kwargs, filter)
+        return _known_filter(retriever.vectorstore, retriever.search_kwargs, filter)
     if (search := only_search(retriever.retriever)) is not None:
-        return known_filter(*search, filter)
+        return _known_filter(*search, filter)
     # Another retriever may ignore the filter among its keywords, and use the other ones.
     inner, keywords = unbound(retriever.retriever)
     given = {**(getattr(inner, "search_kwargs", None) or {}), **keywords}
-    return known_filter(inner, {name: value for name, value in given.items() if name != "filter"}, filter)
+    return _known_filter(inner, {name: value for name, value in given.items() if name != "filter"}, filter)
 
 
-def known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -> Any:
+def _known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -> Any:
     """The filter of a search in a store or retriever; None only if it is certain that nothing restricts the search.
 
     Args:

@@ -8,8 +8,9 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import ConfigDict, Field
 
-from oprag.adapters.embedder import as_framework_embedder
+from oprag.embedding.embedder import FrameworkEmbedder
 from oprag.embedding.static import LocalEmbedder, local_embedder
+from oprag.errors import OptionError
 
 __all__ = ["LocalEmbedding", "as_embedder"]
 
@@ -23,8 +24,12 @@ def as_embedder(embed_model: Any) -> Any:
     Raises:
         OptionError: The object cannot embed texts.
     """
-    rule = "embed_model must be a LlamaIndex embedding model"
-    return as_framework_embedder(embed_model, BaseEmbedding, rule, "get_query_embedding", "get_text_embedding_batch")
+    if isinstance(embed_model, BaseEmbedding):
+        return FrameworkEmbedder(embed_model, "get_query_embedding", "get_text_embedding_batch")
+    if hasattr(embed_model, "embed_questions") and not isinstance(embed_model, type):
+        return embed_model
+    got = type(embed_model).__name__
+    raise OptionError(f"embed_model must be a LlamaIndex embedding model, got {got}", embed_model)
 
 
 class LocalEmbedding(BaseEmbedding):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from llama_index.core.schema import BaseNode, MetadataMode, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
 from oprag.chunk import Chunk, Span, changed
@@ -22,7 +22,7 @@ def with_absolute_spans(chunks: Sequence[Chunk], docstores: Collection[BaseDocum
     The texts of the parents must confirm the offsets. A chunk has no span if one of its ancestors is missing.
 
     Args:
-        chunks: Chunks of nodes, with the nodes as their `origin`.
+        chunks: Chunks of nodes, with the nodes as their `origin`, alone or with a score.
         docstores: The docstores with the parents.
     """
     done = list(chunks)
@@ -67,7 +67,8 @@ def _root_of(node: BaseNode, text: str, ancestors: Mapping[str, BaseNode]) -> tu
 
 def _with_span(chunk: Chunk, ancestors: Mapping[str, BaseNode]) -> Chunk:
     """Add the offsets in the document, and the id of the document, to a chunk."""
-    found = _root_of(chunk.origin.node, chunk.text, ancestors)
+    node = chunk.origin.node if isinstance(chunk.origin, NodeWithScore) else chunk.origin
+    found = _root_of(node, chunk.text, ancestors)
     if found is None:
         return chunk
     root, start = found

@@ -12,26 +12,22 @@ from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from oprag.chunk import Chunk, changed
+from oprag.chunk import Chunk
 from oprag.errors import ChunkError
 from oprag.llama_index.hierarchy import with_absolute_spans
-from oprag.llama_index.neighbors import NO_FILTER
 from oprag.llama_index.nodes import chunk_of
 from oprag.llama_index.vectors import IndexFields
 from oprag.llama_index.wrapped import merged_from, searched_by, searched_in, store_of
-from oprag.options import ContextOptions, PositionKey, SourceKey, check_count, refuse_filter
-from oprag.positions.check import Checked, check_listings, given_chunks
+from oprag.options import PositionKey, SourceKey
 from oprag.positions.check_report import PositionCheck
-from oprag.positions.source_reader import ReadSource, as_reader
+from oprag.positions.source_reader import ReadSource
 from oprag.positions.suggestions import LLAMA_INDEX
-from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of, has_own_adapter
-from oprag.stores.listing import chunk_of_row, chunks_in_search
-from oprag.stores.llama_index_chunks import node_of_row
+from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
+from oprag.stores.check import check_searched
+from oprag.stores.listing import chunks_of_rows
 from oprag.stores.write import WrittenPositions, write_into
 
 __all__ = ["check_positions", "write_positions"]
-
-_CANNOT_DELETE = "FaissVectorStore"
 
 
 def check_positions(
@@ -71,46 +67,32 @@ def check_positions(
         >>> check.ok, check.sources[0].certainty
         (False, 'unknown')
     """
-    store_order = True
-    if isinstance(searched, IndexFields):
-        source_key, position_key = source_key or searched.source_key, position_key or searched.position_key
-        store_order = searched.store_order
-        read_source = searched.read_source if read_source is None else read_source
-    refuse_filter("read_source", read_source, NO_FILTER)
-    check_count("max_chunks", max_chunks, optional=False)
-    listings: list[Checked] = []
-    stores: list[StoreAdapter] = []
     merged = merged_from(searched)
-    # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
-    # insertion order.
-    by_store = store_order and merged is None and not isinstance(searched, BaseDocumentStore)
-    for adapter, docstore in _stores(searched):
-        rows = chunks_in_search(adapter)
-        if rows is not None:
-            # One more chunk than the maximum shows whether others remain.
-            chunks = list(islice(map(_chunk_of, rows), max_chunks + 1))
-            # Offsets in a document are known only with the parents of the nodes.
-            parents = merged or docstore
-            chunks = with_absolute_spans(chunks, [parents]) if parents else chunks
-            in_order, own = by_store and adapter.in_insertion_order, has_own_adapter(adapter.store)
-            listings.append(Checked(adapter.name, chunks, in_order, own))
-            stores.append(adapter)
-    variable = "docstore" if isinstance(searched, BaseDocumentStore) else "index"
-    if isinstance(searched, BasePydanticVectorStore):
-        variable = "vector_store"
-    suggestions = replace(
-        LLAMA_INDEX,
-        store=variable,
-        writable=merged is None and any(adapter.writable for adapter in stores),
-        deletable=bool(listings) and all(adapter.name != _CANNOT_DELETE for adapter in stores),
-        filtered=any(adapter.restrictions for adapter in stores),
-    )
-    return check_listings(
-        listings or [given_chunks(searched, "nodes", _chunks_of)],
-        ContextOptions(source_key=source_key, position_key=position_key),
-        suggestions,
+
+    def as_chunks(store: StoreAdapter, rows: Iterable[StoredChunk]) -> Iterator[Chunk]:
+        # Offsets in a document are known only with the parents of the nodes. One more chunk than the maximum shows
+        # whether others remain.
+        chunks = list(islice(chunks_of_rows(rows), max_chunks + 1))
+        parents: Any = merged or (store.store if isinstance(store.store, BaseDocumentStore) else store.docstore)
+        yield from with_absolute_spans(chunks, [parents]) if parents else chunks
+
+    is_docstore = isinstance(searched, BaseDocumentStore)
+    variable = "vector_store" if isinstance(searched, BasePydanticVectorStore) else "index"
+    return check_searched(
+        searched,
+        _stores(searched),
+        replace(LLAMA_INDEX, store="docstore" if is_docstore else variable),
+        _chunks_of,
+        retriever=searched if isinstance(searched, IndexFields) else None,
+        read_source=read_source,
+        source_key=source_key,
+        position_key=position_key,
         max_chunks=max_chunks,
-        read_source=as_reader(read_source),
+        as_chunks=as_chunks,
+        # The parents of an AutoMergingRetriever are not in the store, and a search in a docstore alone never uses its
+        # insertion order.
+        store_order=merged is None and not is_docstore,
+        writable=merged is None,
     )
 
 
@@ -147,16 +129,10 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
-    store = index
-    if isinstance(index, BaseDocumentStore) or (isinstance(index, BasePydanticVectorStore) and index.stores_text):
-        adapter = adapter_of(store)
-    else:
-        searched = searched_in(index)
-        store = searched.docstore if searched.vector_store is None else searched.vector_store
-        adapter = store_of(searched)
+    is_store = isinstance(index, BaseDocumentStore | BasePydanticVectorStore) and getattr(index, "stores_text", True)
     return write_into(
-        adapter,
-        store,
+        adapter_of(index) if is_store else store_of(searched_in(index)),
+        getattr(index, "vector_store", index),
         read_source=read_source,
         trust_store_order=trust_store_order,
         source_key=source_key,
@@ -164,26 +140,16 @@ def write_positions(
     )
 
 
-def _stores(searched: Any) -> Iterator[tuple[StoreAdapter, BaseDocumentStore | None]]:
-    """The adapters of the searched stores, with the docstores that may contain the parents of their nodes."""
+def _stores(searched: Any) -> list[StoreAdapter]:
+    """The adapters of the searched stores."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
-    found: list[tuple[StoreAdapter | None, BaseDocumentStore | None]]
-    if isinstance(searched, BaseDocumentStore):
-        found = [(adapter_of(searched), searched)]
-    elif isinstance(searched, BasePydanticVectorStore):
-        # Stores without texts require the nodes of an index.
-        found = [(adapter_of(searched), None)] if searched.stores_text else []
-    else:
-        indexes = [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched)
-        found = [(store_of(one), one.docstore) for one in indexes]
-    yield from ((adapter, docstore) for adapter, docstore in found if adapter is not None)
-
-
-def _chunk_of(row: StoredChunk) -> Chunk:
-    chunk = chunk_of_row(row, 0)
-    # The offsets of a node with a parent are read from the nodes.
-    return changed(chunk, origin=NodeWithScore(node=node_of_row(row))) if chunk.parent_id else chunk
+    if not isinstance(searched, BaseDocumentStore | BasePydanticVectorStore):
+        found = map(store_of, [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched))
+        return [store for store in found if store is not None]
+    # Stores without texts require the nodes of an index.
+    store = adapter_of(searched) if getattr(searched, "stores_text", True) else None
+    return [] if store is None else [store]
 
 
 def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
@@ -191,4 +157,4 @@ def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:
         node = given.node if isinstance(given, NodeWithScore) else given
         if not isinstance(node, BaseNode):
             raise ChunkError(f"expected LlamaIndex nodes, got {type(node).__name__} at index {rank}", node)
-        yield chunk_of(node, rank, origin=NodeWithScore(node=node))
+        yield chunk_of(node, rank, origin=node)

@@ -41,6 +41,7 @@ _MAX_GAPS = 2
 class Suggestions:
     """The lines of code of one framework, for a store or for chunks that are in no store yet."""
 
+    chunks: str  # what they are called
     stamp: str
     name: str  # stamps the name of the source, too
     retrieve: str
@@ -85,12 +86,14 @@ class Suggestions:
 
 
 LANGCHAIN = Suggestions(
+    chunks="documents",
     stamp="documents = stamp_positions(documents)  # and fill a new store",
     name='documents = stamp_positions(documents, source="...")  # and fill a new store',
     retrieve="OrderPreservingRetriever(vectorstore=store, {options})",
     delete={"store": "store.delete({ids})"},
 )
 LLAMA_INDEX = Suggestions(
+    chunks="nodes",
     stamp="nodes = StampPositions()(parser.get_nodes_from_documents(documents))  # and make a new index",
     name='nodes = StampPositions(source="...")(parser.get_nodes_from_documents(documents))  # and make a new index',
     retrieve="OrderPreservingRetriever(retriever=index.as_retriever(), {options})",

@@ -92,6 +92,7 @@ class StoreAdapter:
         in_insertion_order: Whether `chunks` returns chunks in the order in which they were added to the store.
         filters: The keyword arguments of the search that `chunks` applies; with others, nothing is listed. "doc_ids",
             the ids of LlamaIndex's documents, is applied to what it returns.
+        deletable: Whether chunks can be deleted from the store by their ids.
         settings: Other keyword arguments that do not restrict the search, in addition to those of the frameworks.
     """
 
@@ -103,6 +104,7 @@ class StoreAdapter:
     by_vector: ClassVar[str | None] = None
     by_vector_keywords: ClassVar[Mapping[str, Any]] = {}
     in_insertion_order: ClassVar[bool] = False
+    deletable: ClassVar[bool] = True
     filters: ClassVar[Collection[str]] = ("filter",)
     settings: ClassVar[Collection[str]] = ()
 

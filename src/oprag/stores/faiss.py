@@ -106,6 +106,11 @@ class LlamaIndexFaiss(StoreAdapter):
         put_rows(self.docstore, rows)
 
     @property
+    def deletable(self) -> bool:  # type: ignore[override]
+        """Whether nodes can be deleted, as from FaissMapVectorStore only."""
+        return hasattr(self.store, "_node_id_to_faiss_id_map")
+
+    @property
     def _rows(self) -> Mapping[str, int] | None:
         """The rows of the nodes in the index; None if several nodes share one."""
         # FaissMapVectorStore numbers the nodes itself, after a deletion with numbers that other nodes already have.

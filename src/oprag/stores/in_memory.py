@@ -83,6 +83,8 @@ class LlamaIndexSimple(StoreAdapter):
 class OwnIndex(StoreAdapter):
     """oprag's `DocumentIndex`; the row numbers of its chunks are their keys."""
 
+    deletable = False
+
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Return the vectors of chunks; empty for an index without vectors."""
         if self.store.embedder is None:

@@ -52,7 +52,8 @@ def chunk_of_row(row: StoredChunk, rank: int) -> Chunk:
     # Imports LlamaIndex.
     from oprag.stores.llama_index_chunks import chunk_of, node_of_row
 
-    return chunk_of(node_of_row(row), rank)
+    node = node_of_row(row)
+    return chunk_of(node, rank, origin=node)
 
 
 def chunks_of_rows(rows: Iterable[StoredChunk]) -> Iterator[Chunk]:

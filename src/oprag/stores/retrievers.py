@@ -22,6 +22,7 @@ class ListedDocuments(StoreAdapter):
     """
 
     in_insertion_order = True
+    deletable = False
     filters = ()
 
     @property

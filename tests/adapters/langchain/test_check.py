@@ -3,7 +3,6 @@
 import random
 import re
 import warnings
-from typing import Any
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
@@ -139,12 +138,13 @@ def test_our_retriever_has_its_texts():
     store = store_of(windows("a.txt", 1)[::-2])
     text = prose(800, 1)
     assert not check_positions(store).ok
-    ways: list[Any] = [{"a.txt": text}, lambda name, filter: {"a.txt": text}[name]]
-    for given in ways:
-        retriever = OrderPreservingRetriever(vectorstore=store, read_source=given)
-        assert check_positions(retriever).ok
-        assert only(check_positions(retriever)).kind is PositionKind.OFFSET
-        assert check_positions(store, read_source=given).ok
+    check = check_positions(OrderPreservingRetriever(vectorstore=store, read_source={"a.txt": text}))
+    assert check.ok
+    assert only(check).kind is PositionKind.OFFSET
+    assert check_positions(store, read_source={"a.txt": text}).ok
+    by_filter = OrderPreservingRetriever(vectorstore=store, read_source=lambda name, filter: {"a.txt": text}[name])
+    with pytest.raises(OptionError, match="requires filter, but check_positions asks no question"):
+        check_positions(by_filter)
 
 
 def test_a_chain_is_checked_by_its_retriever():

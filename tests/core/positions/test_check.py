@@ -22,7 +22,9 @@ from oprag.positions.stamp import stamps
 from oprag.positions.suggestions import Suggestions
 from tests.helpers import hit, prose
 
-LINES = Suggestions(stamp="stamp()", name="name()", retrieve="retrieve({options})", delete={"store": "delete({ids})"})
+LINES = Suggestions(
+    chunks="chunks", stamp="stamp()", name="name()", retrieve="retrieve({options})", delete={"store": "delete({ids})"}
+)
 DELETE = "delete(check_positions(store).ids('book'))  # and add it once"
 TEXT = prose(1_200, seed=8)
 WRITE = "write_positions(store, read_source=documents)"
