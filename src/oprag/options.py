@@ -44,6 +44,7 @@ __all__ = [
     "descriptions",
     "option",
     "plain_number",
+    "refuse_options",
     "requires",
     "with_plain_numbers",
 ]
@@ -307,6 +308,15 @@ def refuse_filter(name: str, function: Any, why: str) -> None:
             f"{name} is a function that requires filter, but {why}; bind one with functools.partial(function, "
             "filter=...)",
             function,
+        )
+
+
+def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:
+    """Reject options beside a retriever of oprag."""
+    if options:
+        raise OptionError(
+            f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} there",
+            retriever,
         )
 
 

@@ -249,12 +249,10 @@ class SourceFields(OptionFields):
         given = {name: getattr(self, name) for name in {*self.model_fields_set, "vector_cache"}}
         return type(self)(**{**(deepcopy(given) if deep else given), **(update or {})})
 
-    @property
-    def _has_user_cache(self) -> bool:
-        return not isinstance(self.vector_cache, _OwnCache)
 
-
-def given_options(model: ContextFields) -> dict[str, Any]:
-    """The options, including `annotate`, that differ from the defaults of `ContextFields` (not of the subclass)."""
-    fields = ContextFields.model_fields
-    return {name: value for name in (*OPTIONS, "annotate") if (value := getattr(model, name)) != fields[name].default}
+def given_options(model: Any) -> dict[str, Any]:
+    """The options of a search that differ from the defaults of these classes (not of the subclass)."""
+    fields = ContextFields.model_fields | StoreOrderFields.model_fields
+    defaults = {**{name: field.default for name, field in fields.items()}, "read_neighbors": None, "index": None}
+    cache = {} if isinstance(model.vector_cache, _OwnCache) else {"vector_cache": model.vector_cache}
+    return {n: value for n, default in defaults.items() if (value := getattr(model, n, None)) != default} | cache

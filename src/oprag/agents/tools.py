@@ -30,7 +30,6 @@ __all__ = [
     "check_tool_name",
     "gathering_options",
     "refusal",
-    "refuse_options",
     "schema_of",
     "search_description",
     "warn_if_unreadable",
@@ -165,15 +164,6 @@ def search_description(name: str, description: str | None, content: Form) -> str
     check_tool_name("name", name)
     check_choice("content", content, get_args(Form))
     return _DESCRIPTIONS[content] if description is None else description
-
-
-def refuse_options(retriever: Any, options: Mapping[str, Any]) -> None:
-    """Reject options beside a retriever of oprag."""
-    if options:
-        raise OptionError(
-            f"the retriever is an OrderPreservingRetriever, which has its own options; set {', '.join(options)} there",
-            retriever,
-        )
 
 
 def gathering_options(of_search: ContextOptions) -> ContextOptions:

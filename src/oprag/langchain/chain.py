@@ -33,7 +33,7 @@ from oprag.methods.prompts import HELPERS, STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import drive, drive_each
 from oprag.methods.task import Task
-from oprag.options import OP_RAG_16K, check_text
+from oprag.options import OP_RAG_16K, check_text, refuse_options
 
 __all__ = ["OrderPreservingChain"]
 
@@ -155,22 +155,20 @@ class OrderPreservingChain(
         if not isinstance(self.retriever, Runnable):
             # Pass them even if None, because a retriever over a store has other defaults.
             given |= {name: getattr(self, name) for name in OP_RAG_16K}
-        given |= {} if self.read_neighbors is None else {"read_neighbors": self.read_neighbors}
-        given |= {} if self.store_order else {"store_order": False}
-        parts = {name: getattr(self, name) for name in ("embeddings", "vector_cache", "read_source")}
-        if not isinstance(self.retriever, OrderPreservingRetriever):
-            parts |= {
-                name: getattr(self, name) for name in ("retriever", "vectorstore", "search_type", "search_kwargs")
-            }
-            return OrderPreservingRetriever(**given, **parts)
-        # The chain's embeddings and sources are for its methods.
-        if misplaced := [*given, *(["vector_cache"] if self._has_user_cache else [])]:
-            raise OptionError(
-                "the retriever is an OrderPreservingRetriever, which has its own options; set "
-                f"{', '.join(misplaced)} there",
-                misplaced,
-            )
-        return self.retriever
+        if isinstance(self.retriever, OrderPreservingRetriever):
+            # The chain's embeddings and sources are for its methods.
+            refuse_options(self.retriever, given)
+            return self.retriever
+        parts = (
+            "retriever",
+            "vectorstore",
+            "search_type",
+            "search_kwargs",
+            "embeddings",
+            "vector_cache",
+            "read_source",
+        )
+        return OrderPreservingRetriever(**given | {name: getattr(self, name) for name in parts})
 
     @cached_property
     def _retrieves_by_chain(self) -> bool:

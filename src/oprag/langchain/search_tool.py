@@ -17,7 +17,6 @@ from oprag.agents.tools import (
     DEFAULT_K,
     NOTHING,
     SEARCH,
-    refuse_options,
     schema_of,
     search_description,
 )
@@ -25,6 +24,7 @@ from oprag.context import Context
 from oprag.errors import BudgetError, QueryError
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.search_results import SearchArtifact
+from oprag.options import refuse_options
 
 __all__ = ["blocks", "create_search_tool", "tool_retriever"]
 

@@ -44,7 +44,7 @@ from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
 from oprag.methods.run import Retrieve, answering, drive, drive_each
 from oprag.methods.task import Task
-from oprag.options import NO_SEARCH, ContextOptions
+from oprag.options import NO_SEARCH, ContextOptions, refuse_options
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -130,15 +130,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         if self._searching is self:
             refuse_reordered(self.retriever)
         else:
-            parts = [name for name in ("read_neighbors", "index") if getattr(self, name) is not None]
-            parts += [] if self.store_order else ["store_order"]
-            parts += ["vector_cache"] if self._has_user_cache else []
-            if misplaced := [*given_options(self), *parts]:
-                raise OptionError(
-                    "the retriever is an OrderPreservingRetriever, which has its own options; set "
-                    f"{', '.join(misplaced)} there",
-                    misplaced,
-                )
+            refuse_options(self.retriever, given_options(self))
         super()._check()
         self._options = self._checked_options()
         for postprocessor in self.node_postprocessors:

@@ -24,7 +24,6 @@ from oprag.agents.tools import (
     NOTHING,
     SEARCH,
     gathering_options,
-    refuse_options,
     schema_of,
     search_description,
 )
@@ -34,7 +33,7 @@ from oprag.context import Context
 from oprag.llama_index.cited_messages import blocks_of
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results
-from oprag.options import NO_SEARCH, ContextOptions
+from oprag.options import NO_SEARCH, ContextOptions, refuse_options
 from oprag.pipeline.context_report import METADATA_KEY
 from oprag.stores.llama_index_nodes import with_metadata
 
