@@ -13,12 +13,10 @@ from langchain_core.vectorstores import VectorStore
 from oprag.agents.reading import StoredSources
 from oprag.agents.tools import READING_TOOLS, ReadingTool, check_tool_name, refusal, schema_of, warn_if_unreadable
 from oprag.errors import MissingExtraError, OpragError
-from oprag.langchain.index_retriever import DocumentIndexRetriever
 from oprag.langchain.retriever import OrderPreservingRetriever, filter_of
 from oprag.langchain.search_results import SearchArtifact, working_context_of
 from oprag.langchain.search_tool import tool_retriever
 from oprag.langchain.vectors import chunk_of_stored
-from oprag.stores.adapter import StoreAdapter, adapter_of
 
 try:
     from langchain.tools import ToolRuntime
@@ -83,7 +81,7 @@ def create_reading_tools(
 def sources_of(searched: OrderPreservingRetriever, token_budget: int) -> StoredSources:
     """The sources that a retriever can find."""
     return StoredSources(
-        partial(_store_of, searched),
+        partial(searched._store_of_neighbors, None),  # noqa: SLF001
         searched.context_options,
         chunk_of_stored,
         token_budget=token_budget,
@@ -115,11 +113,3 @@ def _tool(tool: ReadingTool, name: str, sources: StoredSources) -> BaseTool:
         handle_tool_error=True,
         handle_validation_error=refusal,
     )
-
-
-def _store_of(searched: OrderPreservingRetriever) -> StoreAdapter | None:
-    """The adapter of the searched store if the filter can be applied to reading, else None."""
-    # Not `isinstance`: a subclass may search differently.
-    if type(searched.retriever) is DocumentIndexRetriever:
-        return adapter_of(searched.retriever.index)
-    return searched._store_of_neighbors(None)  # noqa: SLF001

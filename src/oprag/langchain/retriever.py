@@ -30,7 +30,7 @@ from oprag.langchain.vectors import (
     store_reader,
     vector_sources,
 )
-from oprag.langchain.wrapped import only_search, searched_in, takes, unbound, walk
+from oprag.langchain.wrapped import Search, only_search, searched_in, takes, unbound, walk
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_question
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.ranked_list import by_rank
@@ -360,7 +360,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             raise OptionError(
                 "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", self.search_kwargs
             )
-        kwargs = {**self._store_keywords(filter), "k": options.candidates}
+        kwargs = {**_filtered(self.search_kwargs, filter), "k": options.candidates}
         # The vector of another embedder would not match the vectors in the store.
         same_embedder = sources is not None and sources.store is not None and sources.embedder is not None
         if (
@@ -374,24 +374,24 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         vector = yield from question_vector(query, sources)
         return (yield from search_by_vector(self.vectorstore, vector, self.search_type, kwargs)), vector
 
-    def _store_keywords(self, filter: Any) -> dict[str, Any]:
-        return self.search_kwargs if filter is None else {**self.search_kwargs, "filter": filter}
+    def _searches(self, filter: Any) -> list[Search]:
+        """All that is searched, for this filter; empty if that is unknown."""
+        given = self.vectorstore
+        searches = searched_in(self.retriever) if given is None else [(given, self.search_kwargs)]
+        return [(store, _filtered(search, filter)) for store, search in searches]
+
+    def _only_search(self) -> Search | None:
+        """The search if all that it finds is returned, else None."""
+        return only_search(self.retriever) if self.vectorstore is None else (self.vectorstore, self.search_kwargs)
 
     def _vector_sources(self, filter: Any = None) -> VectorSources:
         """The sources of vectors for a search with this filter."""
-        if self.vectorstore is not None:
-            return vector_sources(self, self.vectorstore, self._store_keywords(filter))
-        searches = searched_in(self.retriever)
+        searches = self._searches(filter)
         return vector_sources(self, *(searches[0] if len(searches) == 1 else ()))
 
     def _searched(self, filter: Any) -> list[StoreAdapter]:
         """The adapters of all searched stores, for this filter."""
-        if self.vectorstore is not None:
-            adapters = [adapter_of(self.vectorstore, self._store_keywords(filter))]
-        else:
-            given = {} if filter is None else {"filter": filter}
-            adapters = [adapter_of(store, {**search, **given}) for store, search in searched_in(self.retriever)]
-        return [adapter for adapter in adapters if adapter is not None]
+        return [adapter for search in self._searches(filter) if (adapter := adapter_of(*search)) is not None]
 
     def _searched_store(self, filter: Any) -> SearchedStore:
         """What was searched, for warnings."""
@@ -406,12 +406,8 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
 
     def _store_of_neighbors(self, filter: Any) -> StoreAdapter | None:
         """The adapter of the searched store if the filter can be applied to neighbors, else None."""
-        if self.vectorstore is not None:
-            return adapter_of(self.vectorstore, self._store_keywords(filter))
-        if (search := only_search(self.retriever)) is None:
-            return None
-        store, keywords = search
-        return adapter_of(store, keywords if filter is None else {**keywords, "filter": filter})
+        search = self._only_search()
+        return None if search is None else adapter_of(search[0], _filtered(search[1], filter))
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """Tracing metadata, with the store and the embedding model of the wrapped retriever."""
@@ -432,9 +428,7 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
     Raises:
         OptionError: The filter cannot be determined, or is not all that restricts the search.
     """
-    if retriever.vectorstore is not None:
-        return _known_filter(retriever.vectorstore, retriever.search_kwargs, filter)
-    if (search := only_search(retriever.retriever)) is not None:
+    if (search := retriever._only_search()) is not None:  # noqa: SLF001
         return _known_filter(*search, filter)
     # Another retriever may ignore the filter among its keywords, and use the other ones.
     inner, keywords = unbound(retriever.retriever)
@@ -469,6 +463,11 @@ def _known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) 
         "without a required parameter filter",
         searched,
     )
+
+
+def _filtered(search: Mapping[str, Any], filter: Any) -> dict[str, Any]:
+    """The keyword arguments of a search with the filter for one question, if any, in place of its own."""
+    return {**search, **({} if filter is None else {"filter": filter})}
 
 
 def _reordered_by(component: Any) -> str | None:

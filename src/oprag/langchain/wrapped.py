@@ -12,7 +12,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
-__all__ = ["only_search", "searched_in", "takes", "unbound", "walk"]
+__all__ = ["Search", "only_search", "searched_in", "takes", "unbound", "walk"]
 
 Search = tuple[Any, Mapping[str, Any]]
 """A store, index or retriever that is searched, and the keyword arguments of the search."""
