@@ -253,6 +253,7 @@ class SourceFields(OptionFields):
 def given_options(model: Any) -> dict[str, Any]:
     """The options of a search that differ from the defaults of these classes (not of the subclass)."""
     fields = ContextFields.model_fields | StoreOrderFields.model_fields
-    defaults = {**{name: field.default for name, field in fields.items()}, "read_neighbors": None, "index": None}
+    defaults = {name: field.default for name, field in fields.items()} | {"read_neighbors": None, "index": None}
+    given = {name: getattr(model, name, None) for name in defaults}
     cache = {} if isinstance(model.vector_cache, _OwnCache) else {"vector_cache": model.vector_cache}
-    return {n: value for n, default in defaults.items() if (value := getattr(model, n, None)) != default} | cache
+    return {name: value for name, value in given.items() if value != defaults[name]} | cache

@@ -164,17 +164,6 @@ def test_a_copy_does_the_same(store, duplicate: Any):
     assert twin.invoke(QUESTION) == retriever.invoke(QUESTION)
 
 
-def test_options_can_be_assigned_and_are_checked_at_once(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=2)
-    retriever.k = 4
-    assert len(retriever.invoke(QUESTION)) == 4
-    assert len(retriever.model_copy(update={"k": 3}).invoke(QUESTION)) == 3
-    assert len(retriever.invoke(QUESTION)) == 4
-    with pytest.raises(ValidationError, match="k must be an integer >= 1"):
-        retriever.k = 0
-    assert len(retriever.invoke(QUESTION)) == 4
-
-
 @pytest.mark.parametrize("name", ["search_kwargs", "vectorstore", "tags"])
 def test_a_refused_value_stays_out_of_the_message_of_pydantic(store, name: str):
     """What is handed to a store may be a key or a password."""

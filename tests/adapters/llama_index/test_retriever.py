@@ -207,13 +207,6 @@ def test_nothing_is_resolved_after_the_ordering():
     assert numbers(kept) == [1, 4]
 
 
-def test_a_copy_with_changes_is_checked_and_has_them():
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])))
-    assert numbers(retriever.model_copy(update={"k": 1}).retrieve("why?")) == [7]
-    with pytest.raises(ValidationError, match="k must be an integer"):
-        retriever.model_copy(update={"k": 0})
-
-
 def test_a_value_that_is_rejected_does_not_stay(monkeypatch):
     monkeypatch.setattr(Settings, "_embed_model", None)
     retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), k=1)
