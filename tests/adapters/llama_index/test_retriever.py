@@ -213,6 +213,6 @@ def test_a_value_that_is_rejected_does_not_stay(monkeypatch):
     for name, value in {"k": 0, "redundancy_threshold": 0.5, "retriever": retriever}.items():
         with pytest.raises(ValidationError):
             setattr(retriever, name, value)
-    assert numbers(retriever.retrieve("why?")) == [7]
+        assert numbers(retriever.retrieve("why?")) == [7]
     retriever.k = 2
     assert numbers(retriever.retrieve("why?")) == [2, 7]

@@ -1,5 +1,6 @@
 import sys
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +8,9 @@ import pytest
 from oprag.errors import OptionError
 from oprag.stores import StoreAdapter, StoredVector, adapter, register_store
 from oprag.stores.adapter import adapter_of
+from oprag.stores.faiss import LlamaIndexFaiss
+from oprag.stores.in_memory import LangChainInMemory, OwnIndex
+from oprag.stores.retrievers import ListedDocuments
 
 
 class Store:
@@ -73,3 +77,10 @@ def test_every_adapter_is_found_without_the_package_of_its_store(path: str, monk
 def test_something_else_than_an_adapter_is_refused(wrong: Any):
     with pytest.raises(OptionError, match="adapter must be a StoreAdapter subclass, got"):
         register_store(Store, wrong)
+
+
+def test_chunks_are_deleted_only_where_they_can_be():
+    stores = [LangChainInMemory(None), ListedDocuments(None), OwnIndex(None)]
+    assert [store.deletable for store in stores] == [True, False, False]
+    assert not LlamaIndexFaiss(SimpleNamespace()).deletable
+    assert LlamaIndexFaiss(SimpleNamespace(_node_id_to_faiss_id_map={})).deletable
