@@ -50,8 +50,7 @@ class EmbeddingsFields(SourceFields):
         return value
 
     read_neighbors: Callable[..., Any] | IndexWithNeighbors | None = component(
-        "Where to read neighbors: a function of a document and a number, or an oprag.DocumentIndex; by default the "
-        "searched store or index, if the filter of the search can be applied to the neighbors."
+        "A function of a document and a number, or an oprag.DocumentIndex; by default the searched store or index."
     )
 
 

@@ -48,8 +48,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     """
 
     index: SkipValidation[Any] = component(
-        "Index of the nodes: its vectors and embedding model are used for thresholds, its store for the insertion "
-        "order and, with its retriever, for neighbors."
+        "Index of the nodes: its vectors and embedding model are for thresholds, its store for order and neighbors."
     )
     embed_model: SkipValidation[Any] = component(
         "LlamaIndex embedding model, or an oprag.Embedder, for thresholds, reciprocal and "
@@ -57,8 +56,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     )
 
     read_neighbors: BaseDocumentStore | VectorStoreIndex | Callable[..., Any] | None = component(
-        "Where to read neighbors: an index, a docstore, or a function of a node and a number; by default the searched "
-        "index, if the filter of the search can be applied to the neighbors."
+        "An index, a docstore, or a function of a node and a number; by default the searched index."
     )
 
     @field_validator("read_source", "read_neighbors", mode="before")
