@@ -22,9 +22,12 @@ _SAVED = re.compile(
     r"Tool result too large, the result of this tool call \S+ was saved in the filesystem at this path: "
     rf"|[\d,]+ passages? found, [\d,]+ new: {re.escape(IN_FILES)}"
 )
+_PATH = re.compile(r"\S*/[^\s/]+\.\w{1,8}")
 _SEARCH_NAME = re.compile(r"(?<![a-z])search|retriev", re.IGNORECASE)
 # A key of every document in JSON; text without it is not parsed, as results of other tools can be long.
 _KEY = re.compile(r'"(?:page_content|text)"')
+# Tools of Deep Agents whose results are paths.
+_FILE_TOOLS = frozenset({"ls", "glob", "grep", "write_file", "edit_file"})
 
 
 def documents_in(message: ToolMessage) -> list[Document]:
@@ -39,10 +42,9 @@ def documents_in(message: ToolMessage) -> list[Document]:
     return _listed(_json(message)) if message.artifact is None else []
 
 
-def text_forms(text: str) -> Iterator[str]:
+def text_forms(text: str) -> tuple[str, ...]:
     """A text as it is in a message: as it is, or in JSON."""
-    yield text
-    yield from (json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+    return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def is_saved_elsewhere(message: ToolMessage) -> bool:
@@ -57,6 +59,9 @@ def unreadable_form(message: ToolMessage) -> str | None:
         return f"a list of {type(artifact[0]).__name__} that are not documents"
     if artifact is None and has_blocks(message.content):
         return "search_result blocks without documents"
+    lines = text.splitlines()
+    if lines and message.name not in _FILE_TOOLS and all(map(_PATH.fullmatch, lines)):
+        return "paths of files"
     if text and artifact is None and _SEARCH_NAME.search(message.name or ""):
         return "text without documents"
     return None

@@ -355,9 +355,7 @@ def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> di
             pages[field] = label_keys([chunk.metadata.get(field) for chunk in chunks], any_label=field in _LABELS)
     # Names that contain pages or times differ within the source.
     named = [[chunk.metadata.get(field) for chunk in chunks] for field in ("source", "url") if field in fields]
-    if SECONDS_FIELD in fields or any(
-        type(names[0]) is not str or names.count(names[0]) < len(names) for names in named
-    ):
+    if SECONDS_FIELD in fields or any({*map(type, names)} != {str} or len({*names}) > 1 for names in named):
         parts = [source_parts(chunk.metadata) for chunk in chunks]
         seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
         for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):

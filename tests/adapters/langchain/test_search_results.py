@@ -179,13 +179,18 @@ UNREADABLE = [
     ({"artifact": [{"text": "Part"}]}, "a list of dict that are not documents"),
     ({"artifact": [("Part", 0.5)]}, "a list of tuple that are not documents"),
     ({"artifact": None, "content": [BLOCK]}, "search_result blocks without documents"),
+    (
+        {"artifact": None, "name": "recall", "content": "/retrieved/ab/chunk_1.md\n/retrieved/ab/chunk_2.md"},
+        "paths of files",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("changes", "form"), UNREADABLE)
 def test_what_looks_like_a_search_and_cannot_be_read_is_told_once(changes: Any, form: str):
+    name = changes.get("name", "search")
     state = {"messages": [result("7", number, **changes) for number in (1, 2)]}
-    with pytest.warns(RetrievalWarning, match=f"tool 'search' are not gathered: they are {form}; use ") as caught:
+    with pytest.warns(RetrievalWarning, match=f"tool '{name}' are not gathered: they are {form}; use ") as caught:
         assert gather_search_results(state) == {}
     assert len(caught) == 1
 
