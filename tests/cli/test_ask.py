@@ -83,6 +83,13 @@ def test_citations_lead_to_characters_of_the_file(book):
     assert "crane" in text
 
 
+def test_calls_that_failed_and_were_skipped_are_told(book):
+    options = ("--method", "map_rerank", "--on-error", "skip", "--max-concurrency", "1", "--chunk-size", 12)
+    result = answered(book, QUESTION, "--passage-tokens", 15, *options, llm="groq:half-down")
+    assert result.stdout.startswith("It lifts forty tons")
+    assert "Note: 4 of 8 calls failed and were skipped\n" in result.stderr
+
+
 # The terminal
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 
@@ -66,6 +67,7 @@ def test_json_has_a_check_for_each_path(tmp_path):
     output = told(fine, amiss, code=PROBLEMS_FOUND)
     assert f"── {fine}\n" in output
     assert f"── {amiss}\n" in output
+    assert "    documents = stamp_positions(documents)  # and fill a new store\n" in output
 
 
 def test_texts_of_the_sources(tmp_path):
@@ -109,6 +111,11 @@ def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
     path = tmp_path / "docs.jsonl"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     assert message in told(path, code=INVALID_INPUT)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is not a regular file" in told(tmp_path / "pipe", code=INVALID_INPUT)
 
 
 def test_a_store_is_checked_in_python(tmp_path):

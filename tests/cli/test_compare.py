@@ -22,8 +22,10 @@ from typer.testing import CliRunner
 from oprag.cli.app import app
 from oprag.compare import Results
 from oprag.compare.meter import usable_cores
+from oprag.compare.providers.specs import EmbedderSpec
 from oprag.methods.profile import read_profile
 from tests.compare.folders import argument, in_python, model, write_data, write_experiment
+from tests.compare.helpers import RecordingModel, Words, experiment
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = [sys.executable, "-c", "from oprag.cli import main; main()", "compare"]
@@ -77,9 +79,6 @@ def check_refusal(result, *words, code=2):
         assert word in result.stderr
 
 
-# Plans
-
-
 # Replies that are no answers
 
 
@@ -100,7 +99,7 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
     data = json.loads(done(path, "--json").stdout)
     assert [sum(row["notes"].values()) for row in data["settings"]] == [2] * 4
     settings = tmp_path / "settings.csv"
-    done(path, "--csv", settings)
+    assert f"CSV: {settings}\n" in done(path, "--csv", settings).stderr
     with settings.open(encoding="utf-8-sig", newline="") as file:
         assert [(row["cut_short"], row["empty"]) for row in csv.DictReader(file)] == [("1", "1")] * 4
     assert "16 answers, 4 cut short, 4 empty" in repr(Results.open(tmp_path / "harbour.db"))
@@ -115,12 +114,17 @@ def test_replies_that_are_cut_or_empty_are_counted_wherever_results_are_told(tmp
 def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = write_experiment(tmp_path, ORDERS, model(), PRICE)
+    check_refusal(compare(path), "cost about", "--yes")
     shown = done(path, "--yes", "--metric", "rouge_l").stdout
     caption, _, titles, *lines = shown.splitlines()
     assert caption.startswith("rouge_l with 95 % interval, highest first; the difference is from the setting that dif")
     assert re.split(" {2,}", titles.strip()) == ["setting", "rouge_l", "source", "tokens", "money"]
     assert max(map(len, lines[:6])) <= 80
     # Then what that says, in sentences.
+    everything = done(path, "--all", "--metric", "rouge_l")
+    assert "No metric with scores" not in everything.stderr
+    for words in ("The scores of each question are first averaged over seeds and repeats.", "\n── All differences\n"):
+        assert (words in shown, words in everything.stdout) == (False, True)
     assert [line.partition("? ")[0] for line in lines[-2:]] == [
         "Does source order help here",
         "How much context is worth its tokens",
@@ -141,9 +145,19 @@ def test_ten_rows_are_shown_and_all_on_demand(tmp_path):
     assert "2 more; --all prints all of them." in shown
     scores = [float(score) for score in re.findall(r"^k=\d+ +(\S+)", shown, re.MULTILINE)]
     assert scores == sorted(scores, reverse=True)
-    first = done(path, "--all").stdout.partition("\nWhich setting to deploy?")[0]
+    everything = done(path, "--all").stdout
+    first = everything.partition("\nWhich setting to deploy?")[0]
     assert len(re.findall(r"^k=\d+ +\d", first, re.MULTILINE)) == 12
-    assert "more;" not in first
+    assert "more;" not in everything
+
+
+def test_scores_that_are_neither_better_nor_worse_are_printed_and_not_compared(tmp_path):
+    path = write_experiment(tmp_path, NO_MODEL, metrics='["inverted_pairs"]')
+    for options in ([], ["--all"]):
+        result = done(path, *options)
+        assert "No metric with scores can rank the settings, so nothing is compared." in result.stderr
+        assert re.search(r"^rank, k=3 +\d\.\d{3} \[", result.stdout, re.MULTILINE)
+        assert "All differences" not in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -219,6 +233,22 @@ def test_a_limit_stops_the_run_and_a_higher_one_goes_on(tmp_path):
     assert len(calls_in(log)) == 3
     done(path, "--limit-calls", 1000)
     assert len(calls_in(log)) == len(set(calls_in(log)))
+
+
+def test_questions_that_no_metric_can_score_cost_nothing(tmp_path):
+    log = tmp_path / "log"
+    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
+    questions = path.parent / "data" / "questions.jsonl"
+    text = questions.read_text(encoding="utf-8").replace('"answers"', '"anwsers"').replace('"evidence"', '"quotes"')
+    questions.write_text(text, encoding="utf-8")
+    plan = done(path, "--plan").stdout
+    assert "not scored (no question has gold answers): token_f1, " in plan
+    assert "not scored (no question has evidence): evidence_coverage" in plan
+    assert "inverted_pairs: 4 of 4 questions can be scored" in plan
+    assert "a run would be refused: no answer could be scored" in plan
+    check_refusal(compare(path, "--yes"), "Error: no answer could be scored")
+    assert not log.exists()
+    assert not [*tmp_path.glob("*.db*")]
 
 
 # Failures
@@ -306,6 +336,12 @@ def test_measuring_prints_what_answers_took(tmp_path):
     assert shown["cores"] == [f"{usable_cores():g}"]
     assert [setting["measurements"]["seconds"]["n"] for setting in shown["settings"]] == [4, 4]
     assert len(calls_in(log)) == made == 8
+    # What was answered without it has none.
+    stored = write_experiment(tmp_path / "stored", 'method = "stuff"\nk = 2', model())
+    done(stored)
+    result = done(stored, "--measure")
+    assert "4 answers were stored before, so they have no measurement" in " ".join(result.stderr.split())
+    assert "cpu percent" not in result.stdout
 
 
 GATED = 'method = "stuff"\nk = [2, 4]\norder = ["source", "rank"]'
@@ -320,14 +356,28 @@ def path(tmp_path):
     return in_python(write_experiment(tmp_path, GATED, model()))
 
 
+def test_what_is_no_experiment_is_refused(path, tmp_path):
+    file = path.rpartition(":")[0]
+    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
+    (tmp_path / "refusing.py").write_text("import oprag\noprag.ContextOptions(k=0)", encoding="utf-8")
+    for given, words in (
+        (file, "name the variable with the experiment"),
+        (f"{file}:nothing", "has no Experiment named 'nothing'"),
+        (f"{tmp_path}/none.py:experiment", "file not found"),
+        (f"{tmp_path}/broken.py:experiment", "broken.py cannot be imported: division by zero"),
+        (f"{tmp_path}/refusing.py:experiment", "Error: k must be"),
+    ):
+        check_refusal(gate(given), words)
+
+
 def test_a_minimum_that_is_not_reached_is_exit_code_1(path):
     result = gate(path, "--fail-under", "token_f1=0.99")
     assert result.exit_code == 1, result.output
     assert "minimum 0.99: not reached" in result.stderr
-    result = gate(path, "--fail-under", "token_f1=0", "--fail-under", "rouge_l = 0.0")
+    result = gate(path, "--fail-under", "token_f1=0.1", "--fail-under", "rouge_l = 0.0")
     assert result.exit_code == 0, result.output
     assert "token_f1 of k=" in result.stderr
-    assert "minimum 0\n" in result.stderr
+    assert "minimum 0.1\n" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -381,8 +431,52 @@ def test_the_profile_of_the_setting_to_deploy_is_written(path, tmp_path):
     assert not (tmp_path / "other.toml").exists()
 
 
-def test_an_experiment_of_a_python_file_is_run_with_limits_of_the_command_line(path, tmp_path):
-    result = gate(path, "--limit-calls", "3", "--json", "--yes")
+RECORDING = RecordingModel(seconds=0.01)
+
+
+def interrupting(text):
+    raise KeyboardInterrupt
+
+
+INTERRUPTED, RECORDED = experiment(interrupting), experiment(RECORDING)
+PAID = experiment(
+    None,
+    grid={"k": 2, "chunk_size": 32, "method": "context_only"},
+    embedders={"words": EmbedderSpec(Words(), "words", paid=True)},
+    prices={"words": {"input": 1, "output": 0}},
+)
+
+
+def named(folder, name):
+    """What the command line takes for an experiment of this module."""
+    file = folder / "one.py"
+    file.write_text(f"from tests.cli.test_compare import {name}", encoding="utf-8")
+    return f"{file}:{name}"
+
+
+def test_embeddings_that_cost_money_are_confirmed(tmp_path):
+    check_refusal(gate(named(tmp_path, "PAID")), "embedding costs about 0.00", "--yes")
+    assert not PAID.embedders["words"].use.documents
+    assert gate(named(tmp_path, "PAID"), "--yes").exit_code == 0
+
+
+def test_what_to_do_after_an_interrupt_is_told(tmp_path):
+    result = gate(named(tmp_path, "INTERRUPTED"))
+    assert result.exit_code == 130
+    assert "run the same command to continue" in result.stderr
+
+
+def test_the_command_line_decides_how_many_calls_are_made_at_once(tmp_path):
+    assert gate(named(tmp_path, "RECORDED"), "--max-concurrency", 1).exit_code == 0
+    assert RECORDING.most_at_once == 1
+
+
+def test_an_experiment_of_a_python_file_is_run_with_limits_of_the_command_line(tmp_path):
+    path = in_python(write_experiment(tmp_path, GATED, model(), PRICE))
+    limits = ("--limit-calls", 3, "--limit-tokens", 90_000, "--limit-money", 2.5)
+    result = gate(path, *limits, "--sample", 2, "--json", "--yes")
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["plan"]["limits"]["calls"] == 3
+    planned = json.loads(result.stdout)["plan"]
+    assert planned["limits"] == {"calls": 3, "tokens": 90_000, "money": 2.5}
+    assert planned["questions"] == 2
     assert (tmp_path / "harbour.db").exists()

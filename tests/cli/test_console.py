@@ -1,6 +1,7 @@
 """What every command prints in the same way: errors, and progress with and without a terminal."""
 
 import io
+import re
 import time
 from dataclasses import replace
 
@@ -60,6 +61,19 @@ def shown(monkeypatch):
         return out
 
     return console
+
+
+def test_on_a_terminal_there_is_a_bar_that_goes_in_the_end(shown, clock):
+    out = shown(terminal=True)
+    with WorkProgress("answers") as progress:
+        progress.update(40, 100)
+        progress._bar.refresh()
+    assert re.search(r"━+ .*40/100 answers", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue()))
+    assert out.getvalue().endswith("\x1b[2K")
+    before = out.getvalue()
+    with WorkProgress("answers") as progress:  # there is nothing to wait for
+        progress.update(1, 1)
+    assert out.getvalue() == before
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then(shown, clock):

@@ -42,6 +42,7 @@ def test_files_are_measured_without_a_model(guide, monkeypatch):
     rank, source, continuous = row(result.stdout, "chunks with a neighbor")
     assert rank == source < continuous
     assert "Answer" not in result.stdout
+    assert re.search(r"^Files: [\d,]+ words", result.stdout, re.MULTILINE)
 
 
 def test_the_share_of_inverted_pairs_is_that_of_the_questions(guide):
@@ -72,6 +73,7 @@ def test_the_language_reference_is_the_default(monkeypatch):
     printed = run("demo", env={"COLUMNS": "80"}).stdout
     assert "It is called." in printed
     starts = [int(number.replace(",", "")) for number in re.findall(r"characters ([\d,]+)–", printed)]
+    assert re.search(r"^\d+ of \d+ candidates were dropped:$", printed, re.MULTILINE)
     assert len(starts) >= 5
     assert starts == sorted(starts)
     # What a model says, and how to install one, may be longer.

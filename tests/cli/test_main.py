@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from oprag import __version__
+from tests.cli.commands import done
+
 
 def test_without_the_extra_one_sentence_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from oprag.cli import main; main()"
@@ -15,6 +18,10 @@ def test_without_the_extra_one_sentence_says_what_to_install():
     assert (
         result.stderr == "The command line requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
     )
+
+
+def test_version():
+    assert done("--version").stdout == f"oprag {__version__}\n"
 
 
 def test_help_waits_for_nothing_that_only_some_commands_need():
@@ -42,7 +49,7 @@ def run_main(folder, *arguments, stdout=subprocess.PIPE, **environment):
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_what_an_output_cannot_hold_is_escaped(tmp_path, encoding):
     (tmp_path / "book.txt").write_text(BOOK, encoding="utf-8")
-    for options in ((), ("--explain",)):
+    for options in ((), ("--explain",), ("--json",)):
         result = run_main(tmp_path, "ask", "book.txt", "Maß?", "--k", 1, *options, PYTHONIOENCODING=encoding)
         assert (result.returncode, result.stderr) == (0, b"")
         assert rb"\u4e2d" in result.stdout

@@ -4,15 +4,17 @@ import pytest
 
 from oprag import ContextOptions
 from oprag.errors import OptionError
-from tests.cli.commands import done, json_of, run
+from tests.cli.commands import check_refusal, done, json_of, run
 from tests.option_values import a_bad_value_of_each_type
 
 
 def test_passages_stand_in_source_order_with_source_and_span(book):
-    output = done("ask", book, "How much does a crane of the harbour lift?", "--chunk-size", 24, "--k", 2).stdout
+    question = "How much does a crane of the harbour lift?"
+    output = done("ask", book, question, "--chunk-size", 24, "--k", 2, "--max-candidates", 3, "--explain").stdout
     assert output.index("nine cranes") < output.index("forty tons")
     assert str(book) in output.replace("\n", "")
     assert "characters 0–" in output
+    assert "not among the first 2" in output
 
 
 def test_json_holds_what_the_file_holds(book):
@@ -38,6 +40,10 @@ def test_options_that_only_an_answer_has_require_a_model(book, options, named):
     result = run("ask", str(book), "crane", *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"without --model only the passages are printed; set --model or remove {named}\n" in result.stderr
+
+
+def test_an_unknown_token_counter_is_refused(book):
+    check_refusal(run("ask", book, "crane", "--count-tokens", "math"), "a token counter must be one of")
 
 
 @a_bad_value_of_each_type

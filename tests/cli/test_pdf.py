@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli import commands
 from tests.cli.commands import check_refusal, run
-from tests.pdfs import pdf
+from tests.pdfs import encrypted, pdf
 
 PAGES = (
     "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
@@ -42,6 +42,10 @@ def test_chunks_say_their_page_and_their_characters_on_it(book, splitter):
     assert set(pages) == {1, 2, 4}
 
 
+def test_a_passage_over_two_pages_says_where_it_begins_and_ends(book):
+    assert "page 1, character 0, to page 4, character " in run("ask", book, "crane").stdout
+
+
 def test_a_pdf_among_other_files_and_on_standard_input(book, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("A crane in a text file.")
@@ -62,6 +66,12 @@ def test_scans_need_ocr(tmp_path, pages):
     path = tmp_path / "scan.pdf"
     path.write_bytes(pdf(*pages))
     check_unreadable(path, "no text", f"({len(pages)})", "ocrmypdf")
+
+
+def test_a_file_with_a_password_must_be_decrypted(tmp_path):
+    path = tmp_path / "secret.pdf"
+    path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
+    check_unreadable(path, "encrypted", "qpdf --decrypt")
 
 
 def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):

@@ -57,6 +57,14 @@ def test_the_context_is_that_of_the_index(book, search):
     assert data["text"] == expected.text
 
 
+@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
+def test_a_threshold_is_a_cosine_with_every_search(book, search):
+    data = json_of(book, QUESTION, "--search", search, "--chunk-size", 30, "--similarity-threshold", 0.35)
+    dropped = [one for one in data["dropped"] if one["reason"] == "similarity_threshold"]
+    assert dropped or len(data["kept"]) < 3
+    assert all(one["value"] < 0.35 for one in dropped)
+
+
 def test_bm25_embeds_nothing_and_asks_no_provider(book, embeddings):
     data = json_of(book, QUESTION, "--search", "bm25", "--embeddings", "cohere:down", "--chunk-size", 30)
     assert WORDS[300] in data["text"]
@@ -85,10 +93,19 @@ def test_answers_are_ranked_by_cosine_also_where_retrieval_embeds_nothing(book, 
         ("no-such-provider:model", ["no-such-provider", "not supported"]),
         ("cohere:keyless", ["cohere:keyless", "Did not find cohere_api_key"]),
         ("mistralai:some", ["pip install", "langchain-mistralai"]),
+        ("cohere:down", ["cohere:down", "the line is down"]),
+        ("cohere:silent", ["cohere:silent", "TimeoutError"]),
+        ("cohere:short", ["expected 1 vector from the embedder, got an array of shape"]),
     ],
 )
 def test_embeddings_that_cannot_be_used(book, monkeypatch, name, words):
     monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
-    result = run(book, QUESTION, "--embeddings", name)
-    check_refusal(result, *words)
+    result = run(book, QUESTION, "--embeddings", name, "--chunk-size", 9999)
+    fails = name in ("cohere:down", "cohere:silent", "cohere:short")
+    check_refusal(result, *words, code=1 if fails else 2)
     assert "http" not in result.stderr
+
+
+def test_without_langchain_one_sentence_says_what_to_install(book, monkeypatch):
+    monkeypatch.setitem(sys.modules, "langchain.embeddings", None)
+    check_refusal(run(book, QUESTION, "--embeddings", "cohere:words"), "oprag[langchain]")

@@ -9,6 +9,7 @@ from oprag.methods.profile import read_profile
 from tests.cli import provider
 from tests.cli.commands import run
 from tests.cli.test_compare import check_refusal
+from tests.compare.folders import write_data
 from tests.compare.spending import write_ledgers
 
 MODEL = "ollama:reader"
@@ -88,6 +89,36 @@ def test_a_sweep_that_stopped_writes_no_profile(folder):
 def test_what_is_wrong_is_told_before_anything_is_done(folder, arguments, words):
     check_refusal(sweep(*arguments), *words)
     assert not (folder / "sweep.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ("", "it is a folder; name a file in it"),
+        ("nowhere/oprag.toml", "the folder nowhere does not exist"),
+        ("sweep.db", "sweep.db is an input of this command"),
+        ("./book.txt", "book.txt is an input of this command"),
+        ("asked.jsonl", "asked.jsonl is an input of this command"),
+        ("notes.toml", "notes.toml already exists and is not a profile"),
+        ("notes.bin", "notes.bin already exists and is not a profile"),
+    ],
+)
+def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
+    (folder / "notes.toml").write_text("format = 1\n[tool.mine]\na = 1\n", encoding="utf-8")
+    (folder / "notes.bin").write_bytes(b"\xff\xfe\x00")
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    check_refusal(sweep(*LEDGERS, "--budgets", "60", "--write-profile", profile), words)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == kept
+
+
+def test_a_folder_of_data_and_no_profile(folder):
+    write_data(folder / "data")
+    options = ("--sample", 2, "--format", "oprag", "--write-profile", "none", "--results", "other.db", "--json")
+    result = sweep("data", "--budgets", "20", *options)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["plan"]["questions"] == 2
+    assert (folder / "other.db").exists()
+    assert not {folder / "oprag.toml", folder / "sweep.db"} & {*folder.iterdir()}
 
 
 # What a run may cost

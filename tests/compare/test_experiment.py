@@ -8,7 +8,7 @@ from oprag.cli.compare import read_experiment
 from oprag.compare import read_data
 from oprag.compare.experiment import Experiment
 from oprag.compare.metrics.judge import Judge
-from oprag.compare.providers.specs import EmbedderSpec
+from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import run
 from oprag.compare.spending import Limits, Price
@@ -33,11 +33,21 @@ from tests.compare.made_up_stores import plain
         ({"stores": {"mine": "chroma"}}, ExperimentError, "stores.mine must be callable, got 'chroma'"),
         ({"models": {"m": {"temperature": 1}}}, ExperimentError, "models.m.use is missing"),
         ({"grid": {"kk": 1}}, ExperimentError, "unknown axis 'kk'"),
+        ({"grid": {"k": [[5]]}}, ExperimentError, "must be a string, number or bool"),
+        ({"grid": {"k": 1, "header": print}}, ExperimentError, "must be a string, number or bool, got"),
     ],
 )
 def test_wrong_experiments_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         experiment(None, **{"models": {}, **options})
+
+
+def test_nothing_is_written_for_an_experiment_that_cannot_be_run(tmp_path):
+    broken = experiment(None, models={"m": ModelSpec("nobody:nothing")})
+    for wrong, words in ((experiment(None), "model"), (broken, "^model 'm': .*nobody")):
+        with pytest.raises(ExperimentError, match=words):
+            run(wrong, tmp_path / "results.db")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_wrong_token_counter_is_refused_before_anything_is_counted():

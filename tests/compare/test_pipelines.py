@@ -16,8 +16,9 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import Chunk
-from oprag.compare import Experiment, Pipeline, compare, make_plan, write_report
-from oprag.errors import ExperimentError
+from oprag.compare import DataSet, Evidence, Experiment, Pipeline, Question, compare, make_plan, write_report
+from oprag.compare.spending import Limits
+from oprag.errors import ExperimentError, ModelError
 from oprag.llama_index import LocalEmbedding
 from oprag.methods.prompts import Message, Prompt
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
@@ -101,6 +102,16 @@ def test_chunks_that_it_returns_are_scored_where_they_are_found(tmp_path):
     assert "inverted_pairs" not in row
     notes = {note for (text,) in rows(tmp_path / "r.db", "SELECT notes FROM answers") for note in json.loads(text)}
     assert "1 of 2 chunks are not in the documents of the question" in notes
+
+
+def test_a_chunk_is_found_in_the_document_that_it_names(tmp_path):
+    words = "Ada keeps it."
+    evidence = (Evidence("b", 0, len(words)),)
+    question = Question(id="1", text="Who?", documents=("a", "b"), answers=("Ada",), evidence=evidence)
+    data = DataSet(name="set", documents={"a": words, "b": words}, questions=[question])
+    own = asked(lambda _: ("x", [Document(words, metadata={"source": "folder/b"})]))
+    results = compare(own.replace(data={"set": data}, metrics=["evidence_coverage"]), tmp_path / "r.db")
+    assert results.rows[0]["evidence_coverage"] == 1
 
 
 @pytest.mark.parametrize(
@@ -190,6 +201,14 @@ def test_a_plan_runs_nothing_and_says_that_tokens_are_unknown(tmp_path):
     assert plan.calls == len(DATA.questions)
     assert f"pipeline:mine: {plan.calls} calls, tokens unknown" in plan.describe()
     assert plan.money is None
+    with pytest.raises(ExperimentError, match=r"limits\.money requires known costs, but 'mine' has no price"):
+        asked(lambda _: "x", limits=Limits(money=1))
+
+
+@pytest.mark.parametrize("given", [None, 7, {"text": 1}, ("x", "chunks"), ("x", [7]), ["x"]])
+def test_what_cannot_be_read_is_an_error(given):
+    with pytest.raises(ModelError, match=r"a pipeline must return|must be a list|a chunk must be"):
+        reply(lambda _: given)
 
 
 def test_what_is_no_pipeline_is_refused():

@@ -208,7 +208,8 @@ def test_tokens_to_embed_are_counted_once_and_have_a_price(tmp_path):
     tokens = plan.embedders["a"].tokens
     assert plan.embedders["a"].money == tokens
     assert plan.money == tokens
-    assert f"a: {tokens:,} tokens to embed" in plan.describe()
+    told = f"a: {tokens:,} tokens to embed, {tokens:,.2f}; planned with the packaged embedder instead"
+    assert told in plan.describe()
     compare(made, tmp_path / "r.db")
     tokenizer = EmbedderSpec(words).open().tokenizer
     assert tokens == sum(map(tokenizer, [*words.documents, *words.questions]))

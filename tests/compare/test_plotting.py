@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from oprag.compare.analysis.settings import difference_text, named
 from oprag.compare.plotting import pareto_front, plot_curves, plot_differences, plot_pareto, svg_of
+from oprag.errors import MissingExtraError
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.analysis.test_best import KS, PEAK, curve
 
@@ -53,6 +54,13 @@ def test_a_line_for_each_order_with_its_interval_and_a_star_at_a_sweet_spot():
     assert figure.axes[0].get_xscale() == "log"
 
 
+@pytest.mark.parametrize(("curves", "bars"), [(4, 4), (5, 0)])
+def test_bars_of_more_than_four_curves_could_not_be_told_apart(curves, bars):
+    figure = drawn(frame(*(made({"a": 0.1, "b": 0.3}, k=k, model=str(n)) for n in range(curves) for k in (1, 2))))
+    assert len(figure.axes[0].collections) == bars
+    assert ("with confidence interval" in figure.axes[0].get_title()) == bool(bars)
+
+
 def test_none_has_its_place_at_an_end():
     scores = {"a": 0.1, "b": 0.3}
     figure = drawn(
@@ -65,15 +73,18 @@ def test_none_has_its_place_at_an_end():
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["none", "0.5", "0.9"]
     (line,) = lines_of(figure).values()
     assert list(line.get_xdata()) == [0, 1, 2]
+    assert [*lines_of(drawn(frame(made(scores, k=8))))] == ["token_f1"]  # one point is not flat
 
 
 def test_scores_against_costs_with_the_front():
     scores, costs = [0.1, 0.3, 0.2, 0.9, 0.05], [13, 23, 33, 53, 8]
     groups = ["source", "rank", "source", "rank", "none"]
-    lines = lines_of(plot_pareto(scores, costs, groups, metric="token_f1", cost="tokens"))
+    figure = plot_pareto(scores, costs, groups, metric="token_f1", cost="tokens")
+    lines = lines_of(figure)
     assert set(lines) == {*groups, "Pareto front"}
     assert list(lines["Pareto front"].get_xdata()) == [8, 13, 23, 53]
     assert list(lines["source"].get_ydata()) == [0.1, 0.2]
+    assert figure.axes[0].get_xscale() == "linear"  # the largest is less than eight times the smallest
 
 
 def hostile():
@@ -89,6 +100,7 @@ def test_differences_have_their_names_and_figures_beside_them():
     figure = plot_differences(rows, label="rank minus source")
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts == [f"{name}: {difference_text(one)}" for name, one in rows]
+    assert [0, 0] in [list(line.get_xdata()) for line in figure.axes[0].lines]
     filled = [bar[0].get_markerfacecolor() != "white" for bar in figure.axes[0].containers]
     assert filled == [one.significant for one in differences]
     assert True in filled
@@ -102,6 +114,12 @@ def test_svg_has_names_as_text():
     texts = {"".join(node.itertext()).strip() for node in ET.fromstring(svg).iter() if node.tag.endswith("text")}
     assert {"</svg><script> (flat)", "$\\frac{ (flat)", "漢 (flat)"} <= texts
     assert len(svg) < 40_000
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
+        drawn(frame(*curve(PEAK)))
 
 
 def test_matplotlib_is_loaded_when_something_is_drawn():

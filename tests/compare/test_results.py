@@ -70,6 +70,11 @@ def test_a_row_is_a_setting_with_all_that_it_scored_and_took(ran):
     assert "seconds" not in ran.columns
 
 
+def test_an_experiment_in_no_file_needs_a_path():
+    with pytest.raises(OptionError, match="path is missing"):
+        compare(experiment(None))
+
+
 def test_answers_are_those_of_the_file(ran):
     rows = list(ran.answers())
     with closing(sqlite3.connect(ran.path)) as connection:

@@ -87,6 +87,9 @@ def test_what_is_scored_fits_the_questions(data, tmp_path):
         sweep_experiment(read_data(asked), models=MODELS)
     with pytest.raises(OptionError, match="a score of rouge_l: no question has gold answers"):
         sweep_experiment(read_data(asked), models=MODELS, metrics=["rouge_l"])
+    for method in ("closed_book", "long_context"):
+        with pytest.raises(OptionError, match=f"method={method} cannot be swept"):
+            sweep_experiment(data, grid={"method": method}, models=MODELS)
     with pytest.raises(OptionError, match="a score of token_f1: no method produces an answer"):
         sweep_experiment(data, metrics=["token_f1"])
 
@@ -150,6 +153,22 @@ def test_a_long_document_is_sampled_all_over():
 
 
 # Its results
+
+
+def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
+    for orders, chosen in (["random", "rank", "source"], "source"), (["random"], "random"):
+        # Not stitched, the whole book is as many tokens in any order.
+        grid = {"token_budget": [9_000, 18_000], "order": orders, "stitch": False, **WORDS}
+        experiment = sweep_experiment(data.sample(6), grid=grid, name=chosen, count_tokens=count_characters)
+        deployed = compare(experiment, tmp_path / "sweep.db").deployed()
+        assert (deployed.values["order"], deployed.values["token_budget"]) == (chosen, 9_000)
+        profile = deployed.profile()
+        assert (profile.context["order"], "count_tokens" in profile.context) == (chosen, False)
+        assert "test_sweep:count_characters, which cannot be stored in a profile" in profile.about["count_tokens"]
+
+
+def count_characters(text):
+    return len(text)
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,17 @@
 """What the model of an agent reads of several searches, through LangChain's own `create_agent`."""
 
+import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
@@ -146,6 +149,32 @@ def test_only_the_named_tools_are_gathered():
     assert numbering(state) == {1: "Part 8 of voyage.txt."}
 
 
+def test_a_tool_that_fails_is_tried_again():
+    tries: list[str] = []
+
+    @tool("search", response_format="content_and_artifact")
+    def flaky(query: str) -> tuple[str, list[Document]]:
+        """Search."""
+        tries.append(query)
+        if len(tries) == 1:
+            raise ConnectionError("the store is away")
+        if query == "refused":
+            raise ToolException("ask in other words")
+        return shown(found(query))
+
+    flaky.handle_tool_error = True
+    model = ScriptedModel(turns=[["7"], ["refused"], ["7 9"], "The end."])
+    retry = ToolRetryMiddleware(max_retries=2, initial_delay=0, jitter=False)
+    result = agent_of(model, [flaky], middleware=[retry, OrderPreservingMiddleware()]).invoke(asked())
+    assert tries == ["7", "7", "refused", "7 9"]
+    assert results_in(model.requests[-1]) == [
+        "[1] voyage.txt\nPart 7 of voyage.txt.",
+        "ask in other words",
+        "[1] (already shown)\n\n[2] voyage.txt\nPart 9 of voyage.txt.",
+    ]
+    assert working_context_of(result).cited("[1] [2] [3]").unknown == (3,)
+
+
 def test_a_tool_may_return_a_command():
     @tool("search")
     def commanding(query: str) -> Any:
@@ -197,6 +226,66 @@ def test_a_history_without_a_checkpointer_has_the_same_numbers_and_texts():
     history = json.loads(json.dumps([message.model_dump() for message in agent.invoke(asked())["messages"]]))
     agent.invoke({"messages": [*history, {"role": "user", "content": "And then?"}]})
     assert [plain(request) for request in as_json.requests] == [plain(request) for request in kept.requests]
+
+
+async def test_two_threads_of_one_agent_at_once():
+    def turns(messages: list[Any]) -> AIMessage:
+        # Each thread searches for what its question says.
+        (question,) = (message.text for message in messages if isinstance(message, HumanMessage))
+        number = sum(isinstance(message, AIMessage) for message in messages)
+        if number == 3:
+            return AIMessage("The end.")
+        query = " ".join(str(int(question) + step) for step in range(number + 1))
+        return AIMessage("", tool_calls=[{"name": "search", "args": {"query": query}, "id": f"call-{number}"}])
+
+    agent = agent_of(ScriptedModel(turns=[turns]), checkpointer=InMemorySaver())
+    starts = range(0, 32, 4)
+    expected = [{step + 1: f"Part {start + step} of voyage.txt." for step in range(3)} for start in starts]
+    with ThreadPoolExecutor(8) as pool:
+        results = pool.map(lambda start: agent.invoke(asked(str(start)), thread(f"sync {start}")), starts)
+        assert [numbering(result) for result in results] == expected
+    tasks = [agent.ainvoke(asked(str(start)), thread(f"async {start}")) for start in starts]
+    assert [numbering(result) for result in await asyncio.gather(*tasks)] == expected
+
+
+@both_sides
+async def test_an_agent_as_a_tool_has_a_working_context_of_its_own(is_async: bool):
+    inner_model = ScriptedModel(turns=[["1 2"], "Found [1] and [2]."])
+    inner = agent_of(inner_model)
+
+    @tool("research")
+    async def aresearch(question: str) -> str:
+        """Let another agent search."""
+        return (await inner.ainvoke(asked(question)))["messages"][-1].text  # type: ignore[no-any-return]
+
+    @tool("research")
+    def research(question: str) -> str:
+        """Let another agent search."""
+        return inner.invoke(asked(question))["messages"][-1].text  # type: ignore[no-any-return]
+
+    delegated = {"name": "research", "args": {"question": "x"}}
+    model = ScriptedModel(turns=[["7"], [delegated], ["7 1"], "The end."])
+    agent = agent_of(model, [search_tool(), aresearch if is_async else research], checkpointer=InMemorySaver())
+    result = await run(agent, asked(), thread(), is_async=is_async)
+    assert results_in(inner_model.requests[-1])[0].startswith("[1] voyage.txt\nPart 1 of")
+    assert numbering(result) == {1: "Part 7 of voyage.txt.", 2: "Part 1 of voyage.txt."}
+    assert results_in(model.requests[-1])[1] == "Found [1] and [2]."
+
+
+@both_sides
+async def test_streams_have_the_texts_that_the_model_reads(is_async: bool):
+    model = ScriptedModel(turns=SEARCHES)
+    given: Any = {"input": asked(), "stream_mode": ["updates", "values", "messages"]}
+    agent = agent_of(model)
+    events = [event async for event in agent.astream(**given)] if is_async else list(agent.stream(**given))
+    texts = results_in(model.requests[-1])
+    assert results_in([event for mode, event in events if mode == "values"][-1]["messages"]) == texts
+    ours = "OrderPreservingMiddleware.before_model"
+    updates = [update[ours] for mode, update in events if mode == "updates" and update.get(ours)]
+    assert [results_in(update["messages"]) for update in updates] == [[text] for text in texts]
+    assert all(json.dumps(update["working_context"]) for update in updates)
+    streamed = [event[0] for mode, event in events if mode == "messages" and isinstance(event[0], AIMessage)]
+    assert streamed[-1].text == SEARCHES[-1]
 
 
 def test_text_of_a_removed_message_is_shown_again_with_its_number():

@@ -44,6 +44,8 @@ def test_one_setting_has_nothing_beside_it():
     found = best(made(scores(0.5), k=8))
     assert not found.significant
     assert found.describe().endswith("n = 40; there is nothing to compare it with")
+    with pytest.raises(OptionError, match="no setting has scores for 'rouge_l'"):
+        best(made(scores(0.5), k=8), metric="rouge_l")
 
 
 def scored(scores, order, budget, tokens):
@@ -144,6 +146,14 @@ def test_a_clear_peak_is_named():
     assert (spot.axis, spot.metric) == ("k", "token_f1")
     assert "k" not in spot.values
     assert spot.values["order"] == "source"
+
+
+def test_one_point_is_no_sweet_spot_and_points_without_scores_play_no_part():
+    (spot,) = spots(made({"a": 0.5, "b": 0.7}, k=8), made({"a": None, "b": None}, k=16), made({}, k=32))
+    assert spot.sweet_spot is None
+    assert [point.values["k"] for point in spot.contenders] == [8]
+    expected = "k=8 has the highest token_f1, 0.600 [0.500, 0.700], n = 2; there is nothing to compare it with"
+    assert spot.describe() == expected
 
 
 def test_a_plateau_has_its_contenders_and_no_best():

@@ -51,10 +51,14 @@ def test_each_order_is_held_against_the_first_with_all_else_equal():
 
 
 def test_the_difference_is_that_of_the_setting_minus_the_first():
-    (pair,) = found(results_of(made(LOW, order="source"), made(HIGH, order="rank")))
+    results = results_of(made(LOW, order="source"), made(HIGH, order="rank"))
+    (pair,) = found(results)
     assert bare(pair.difference) == paired_difference(*as_pair(HIGH, LOW))
     assert pair.difference.mean > 0.25
     assert (pair.metric, pair.axis) == ("token_f1", "order")
+    assert (found(results, metrics=["rouge_l"]), found(results, metrics=["token_f1"])) == ([], [pair])
+    with pytest.raises(OptionError, match=r"unknown metric 'token_f'; did you mean 'token_f1'\?"):
+        found(results, metrics=["token_f"])
 
 
 def test_a_control_without_a_context_is_held_against_every_context():
@@ -257,10 +261,13 @@ def matrix_of(apart, about, *, documents=None):
 
 
 def test_each_slice_has_the_difference_of_its_questions():
-    matrix = matrix_of([0.3, 0.1, 0.0, -0.1], [{"spread": value} for value in (True, True, False, False)])
+    about = [{"spread": n > 1, "year": (30, 4, 500, 4)[n], "kind": "bbaa"[n]} for n in range(4)]
+    matrix = matrix_of([0.0, -0.1, 0.3, 0.1], about)
     found = slices_of(matrix, "spread", "token_f1")
     (spread,), (close,) = found.values()
     assert [*found] == [True, False]
+    assert [*slices_of(matrix, "year", "token_f1")] == [4, 30, 500]
+    assert [*slices_of(matrix, "kind", "token_f1")] == ["b", "a"]
     assert {(one.value, one.baseline) for one in (spread, close)} == {("rank", "source")}
     assert [one.difference.n for one in (spread, close)] == [2, 2]
     assert [one.difference.mean for one in (spread, close)] == pytest.approx([0.2, -0.05])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oprag.compare.analysis.verdicts import ORDER, Verdict
+from oprag.compare.analysis.verdicts import ORDER, Verdict, length_curves
 from oprag.compare.results import Results
 from tests.compare.analysis.matrices import frame, made, results_of
 
@@ -32,6 +32,15 @@ def said(found, question, metric=None) -> Verdict:
 def of_orders(metric="token_f1", **orders):
     cells = [made(one, order=order) for order, one in orders.items()]
     return said(Results(results_of(*cells, metric=metric, resamples=1_000), "none.db"), ORDER, metric)
+
+
+def test_a_length_that_was_not_varied_has_no_curve():
+    found = results(*(made(scores(0.5), k=k, order=order) for k, order in ((4, "source"), (8, "source"), (4, "rank"))))
+    assert [len(one.points) for one in length_curves(found.matrix, "token_f1")] == [2]
+    told = said(results(made(scores(0.5), k=8), made(scores(0.5), k=16, order="rank")), LENGTH)
+    assert (told.answer, told.text) == (
+        *("Not tested", "No two settings with scores for token_f1 differ only in context length."),
+    )
 
 
 def test_source_order_that_is_shown_to_be_better_than_every_other_helps():

@@ -89,6 +89,7 @@ def test_a_sample_keeps_the_order_and_is_the_same_for_the_same_seed():
     assert drawn == [int(question.id) for question in data.sample(10, seed=3).questions]
     assert drawn != [int(question.id) for question in data.sample(10, seed=4).questions]
     assert data.sample(10).documents is data.documents
+    assert all(data.sample(count) is data for count in (None, len(data.questions), len(data.questions) + 1))
 
 
 @pytest.mark.parametrize(("count", "seed"), [(0, 0), (-1, 0), (1.5, 0), ("3", 0), (3, 0.5), (3, None)])

@@ -47,6 +47,7 @@ def test_bytes_that_editors_and_systems_add_change_nothing(tmp_path):
     data = plain.read_bytes()
     for content in (b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"), data.rstrip(b"\n")):
         assert read_data(write(plain, content)) == expected
+    assert refused(write(plain, b"\n\n")).endswith("q.jsonl contains no questions")
     blank = read_data(write(plain, b"\n  \n" + data.replace(b"\n", b"\n\n")))
     assert [question.text for question in blank.questions] == ["Who?", "Ünd wo?"]
     assert [question.id for question in blank.questions] == ["q-3", "q-5"]
@@ -64,7 +65,7 @@ def test_gzip_is_known_by_its_bytes_not_by_its_name(tmp_path):
 def test_damaged_gzip_is_one_sentence(tmp_path, cut):
     path = compressed(write_lines(tmp_path / "q.jsonl", *[{**ROW, "id": number} for number in range(50)]))
     path.write_bytes(path.read_bytes()[:-cut])
-    with pytest.raises(InputFileError, match=r"cannot read .*q\.jsonl\.gz: "):
+    with pytest.raises(InputFileError, match=r"cannot read .*q\.jsonl\.gz: Compressed file ended"):
         read_data(path)
 
 

@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,33 @@ def test_a_file_that_is_deleted_meanwhile_is_told(tmp_path):
     with pytest.raises(ResultsFileError, match="was deleted or replaced during the run; start the run again"):
         run(experiment(deletes, max_concurrency=1), path)
     assert run(experiment(RecordingModel()), path).complete
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_a_full_disk_loses_nothing_that_was_written(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fills(text, _):
+        if len(model.calls) == 40:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+        return False
+
+    path, model, again = tmp_path / "results.db", RecordingModel(fails=fills), RecordingModel()
+    try:
+        with pytest.raises(ResultsFileError, match="cannot write the results file"):
+            run(experiment(model, grid=GRID), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+    ((kept,),) = rows(path, "SELECT count(*) FROM replies")
+    assert kept >= 30
+    assert run(experiment(again, grid=GRID), path).complete
+    # Calls that were on their way when the disk was full may have come in since.
+    assert 0 < len(again.calls) <= rows(path, "SELECT count(*) FROM replies")[0][0] - kept
+    assert run(experiment(RecordingModel(), grid=GRID), tmp_path / "other.db").complete
+    assert rows(path, SELECT) == rows(tmp_path / "other.db", SELECT)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):

@@ -29,6 +29,7 @@ from oprag.compare.metrics.functions import (
     token_f1,
     touching,
 )
+from oprag.errors import EmbeddingError
 from tests.helpers import run_python
 
 # What ∞Bench's own function gives, seen by running it.
@@ -170,6 +171,11 @@ def test_it_is_the_best_cosine(prediction, answers):
     assert score == pytest.approx(max(expected), abs=1e-9)
     assert score == answer_cosine(prediction, answers[::-1])
     assert score == answer_cosine(np.array(prediction), np.array(answers))
+
+
+def test_vectors_of_other_dimensions_are_refused():
+    with pytest.raises(EmbeddingError, match="expected two vectors of the same dimension, got shapes"):
+        answer_cosine([1, 0], [[1, 0, 0]])
 
 
 # Prediction, labels, and what the official function gives, seen by running it.
@@ -317,3 +323,4 @@ def test_they_are_those_of_trec_eval(ranked, relevant, k):
     assert ndcg(ranked, relevant) == pytest.approx(found["ndcg"], abs=1e-9)
     assert ndcg(ranked[:k], relevant, k) == pytest.approx(found[f"ndcg_cut_{k}"], abs=1e-9)
     assert ndcg(ranked, relevant, k) == ndcg(ranked[:k], relevant, k)
+    assert [metric(ranked, set()) for metric in (recall, mrr, ndcg)] == [None, None, None]

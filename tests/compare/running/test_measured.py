@@ -10,6 +10,7 @@ import pytest
 from oprag.compare import compare, run
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
+from oprag.errors import MissingExtraError
 from tests.compare.helpers import METHODS, RecordingModel, Words, experiment, keepers, reply_to, rows
 from tests.helpers import WORDS
 
@@ -43,6 +44,13 @@ def slow(embedder=None, **options):
     embedder = embedder or Slow()
     grid = {"k": [2, 4], "chunk_size": 32, "method": "context_only"}
     return experiment(embedders={"words": EmbedderSpec(embedder, "words")}, **{"grid": grid, **options})
+
+
+def test_measuring_needs_an_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr("oprag.compare.running.run.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"oprag\[compare\]"):
+        run(slow(), tmp_path / "results.db", measure=True)
+    assert not (tmp_path / "results.db").exists()
 
 
 def test_each_answer_has_what_it_took(tmp_path):

@@ -1,7 +1,9 @@
+import gc
+
 import numpy as np
 import pytest
 
-from oprag import build_context
+from oprag import Chunk, build_context
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.specs import EmbedderSpec
@@ -11,6 +13,7 @@ from oprag.compare.running.run import run
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.index.tokenizers import NamedTokenizer
+from tests.compare import made_up_stores
 from tests.compare.helpers import RecordingModel, Words, experiment, keepers, rows
 from tests.helpers import prose, word_offsets
 
@@ -19,6 +22,7 @@ QUESTIONS = ["amber basin cedar", "valley willow", "the yarrow of the ocean"]
 
 
 EIGHT = Split("tokens", 8)
+STORES = "mine", "index"
 
 
 def made(split=EIGHT, keeper=None, words=None):
@@ -47,6 +51,39 @@ def test_hits_are_those_of_a_document_index(search, split):
             )
             for one, other in zip(found.chunks, expected, strict=True):
                 assert np.allclose(np.asarray(one.vector), np.asarray(other.vector))
+
+
+def test_own_stores_are_searched_for_each_depth_and_closed_after_use(tmp_path, monkeypatch):
+    source = VectorSource(Words(), MemoryCache())
+    words = NamedTokenizer("words", "words", len, word_offsets)
+    index = Index(DOCUMENTS, EIGHT, words, source, stores={"mine": made_up_stores.plain})
+    for depth in (2, 5):
+        found, exact = (
+            index.given(QUESTIONS[0], IndexSearch("dense", one, depth), with_vectors=False) for one in STORES
+        )
+        assert [chunk.text for chunk in found.chunks] == [chunk.text for chunk in exact.chunks]
+        assert len(found.chunks) == depth
+    monkeypatch.setattr("oprag.compare.running.retrieval._MAX_INDEXES", 1)
+    monkeypatch.setattr(made_up_stores, "closed", [])
+    grid = {"k": 2, "chunk_size": 32, "store": "mine", "method": "context_only"}
+    own = experiment(None, grid=grid, stores={"mine": made_up_stores.cleaned}, data=keepers(documents=2, questions=1))
+    assert run(own, tmp_path / "r.db").complete
+    assert made_up_stores.closed == ["langchain"] * 2
+
+
+def test_contexts_of_whole_rankings_do_not_pile_up(monkeypatch):
+    """A token budget alone takes all chunks as candidates, for every question."""
+    monkeypatch.setattr("oprag.compare.running.retrieval._MAX_CHUNKS", 3_000)
+    asked = [Question(id=str(number), text=f"Where is amber{number}?", documents=("a",)) for number in range(30)]
+    data = DataSet(name="corpus", documents={"a": prose(2_000)}, questions=asked)
+    grid = {"token_budget": 200, "splitter": "words", "chunk_size": 4, "method": "context_only"}
+    prepared, retrieval = retrieval_of(experiment(None, data=data, grid=grid))
+    for item in prepared.items():
+        (context,) = retrieval.contexts(item.cell, item.question, [item.question.text])
+        assert len(context.kept) + len(context.dropped) == 500
+    gc.collect()
+    # 30 whole rankings, as they were found and as they were placed, would be 30,000.
+    assert sum(isinstance(one, Chunk) for one in gc.get_objects()) < 10_000
 
 
 def test_pages_and_offsets_lead_to_the_text():
@@ -154,6 +191,19 @@ def test_evidence_on_a_page_is_found(tmp_path):
     assert run(experiment(model, data=data, grid=grid, metrics=["evidence_coverage"]), tmp_path / "r.db").complete
     assert rows(tmp_path / "r.db", "SELECT DISTINCT scores FROM results") == [('{"evidence_coverage":1.0}',)]
     assert "Selene" in model.calls[0]
+
+
+def test_pages_without_text_and_questions_without_documents_are_no_obstacle(tmp_path):
+    sources = [(), ("empty",), ("pages",), ("empty", "text"), ("empty", "pages")]
+    asked = [
+        Question(id=str(number), text=f"What {number}?", documents=names, answers=("words",))
+        for number, names in enumerate(sources)
+    ]
+    data = DataSet(name="set", documents={"empty": "", "pages": ["", "  "], "text": "Some words."}, questions=asked)
+    grid = {"k": 3, "method": ["stuff", "map_reduce", "long_context", "self_route"], "search": ["dense", "bm25"]}
+    assert run(experiment(RecordingModel(), data=data, grid=grid), tmp_path / "r.db").complete
+    found = rows(tmp_path / "r.db", "SELECT DISTINCT question_id FROM results WHERE calls = 0")
+    assert {name for (name,) in found} >= {"0", "1"}
 
 
 def test_an_embedder_that_is_not_asked_is_not_opened():

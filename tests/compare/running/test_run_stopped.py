@@ -149,6 +149,12 @@ def test_a_signal_ends_a_run_cleanly(number, undisturbed, tmp_path):
     assert not {name_of(text) for text in model.calls} & set(process.asked)
 
 
+def test_handlers_of_signals_are_put_back(tmp_path):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert run(made(RecordingModel()), tmp_path / "results.db").complete
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
 @pytest.mark.process
 def test_a_second_signal_does_not_wait(undisturbed, tmp_path):
     process = Process(tmp_path, 0, 20)

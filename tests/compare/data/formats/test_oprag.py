@@ -92,6 +92,7 @@ def test_answers(tmp_path, fields, answers):
         ({"id": ""}, "id must not be empty"),
         ({"path": "a.txt"}, "one of the fields 'document', 'path' and 'text', got ['path', 'text']"),
         ({"text": None}, "one of the fields 'document', 'path' and 'text', got none"),
+        ({"text": None, "document": "one"}, "document is ['one'], but there are no documents to look it up in"),
     ],
 )
 def test_wrong_questions(tmp_path, fields, words):
@@ -171,6 +172,7 @@ def test_a_file_is_one_document_however_it_is_named(tmp_path):
     [
         ("missing.txt", "the file 'missing.txt' is missing in the folder"),
         ("empty.txt", "empty.txt contains no text"),
+        ("zeros.txt", "contains null bytes"),
         ("latin.txt", "is not UTF-8 text: byte 1 is 0xe9"),
         ("scan.pdf", "run OCR first"),
         ("broken.pdf", "is not a PDF file, or is corrupt"),
@@ -260,6 +262,20 @@ def test_a_folder_of_files(tmp_path):
     assert data.documents == {"a.txt": HARBOUR, "c.txt": "Compressed.", "more/b.md": "# Bread\n"}
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("other", [{"path": "one"}, {"text": "Another text."}])
+def test_two_documents_of_one_name_are_never_taken_for_each_other(tmp_path, other, turned):
+    write(tmp_path / "one", "Another text.")
+    write_lines(tmp_path / "documents.jsonl", {"document": "one", "text": "A."}, {"document": "q-1", "text": "B."})
+    rows = [{"question": "Who?", "document": ["one", "q-1"]}, {"question": "Who?", **other}]
+    path = write_lines(tmp_path / "q.jsonl", *(reversed(rows) if turned else rows))
+    if "text" in other and not turned:  # named by its line, the second
+        assert read_data(path).documents == {"one": "A.", "q-1": "B.", "q-2": "Another text."}
+    else:
+        name = "q-1" if "text" in other else "one"
+        assert f"line 2: another document '{name}' already exists with a different text" in refused(path)
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [
@@ -271,6 +287,11 @@ def test_a_folder_of_files(tmp_path):
 )
 def test_documents_that_are_not_there(tmp_path, document, words):
     assert words in refused(logs(tmp_path, {"question": "Who?", "document": document}))
+
+
+def test_evidence_in_one_of_several_documents_must_say_in_which(tmp_path):
+    path = logs(tmp_path, {"question": "Who?", "document": ["one", "2"], "evidence": [{"start": 0, "end": 3}]})
+    assert "evidence[0] must have a field 'document', since the question has 2 documents" in refused(path)
 
 
 @pytest.mark.parametrize(
@@ -300,4 +321,14 @@ def test_a_folder_of_documents_has_nothing_else_in_it(tmp_path, name, words):
     write(tmp_path / "books" / name, "x")
     path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
     with pytest.raises(InputFileError, match=words):
+        read_data(path, documents=tmp_path / "books")
+
+
+def test_a_folder_of_documents_has_its_files_itself(tmp_path):
+    path = write_lines(tmp_path / "q.jsonl", {"question": "Who?", "document": "a.txt"})
+    (tmp_path / "books").mkdir()
+    with pytest.raises(InputFileError, match="has no files with the extensions"):
+        read_data(path, documents=tmp_path / "books")
+    (tmp_path / "books" / "a.txt").symlink_to(write(tmp_path / "secret.txt", "x"))
+    with pytest.raises(InputFileError, match=r"'a\.txt' is outside the folder"):
         read_data(path, documents=tmp_path / "books")
