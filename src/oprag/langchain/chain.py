@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing, contextmanager
-from contextvars import ContextVar
+from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import cached_property, partial
 from inspect import Parameter, Signature
@@ -13,7 +12,7 @@ from typing import Any, ClassVar, Self
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
-from pydantic import ConfigDict, Field, SkipValidation, create_model, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, create_model, model_validator
 
 from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, StoreOrderFields, given_options
@@ -42,10 +41,6 @@ Inputs = dict[str, Any] | str
 # Names with a fixed meaning in inputs and prompts, so `input_key` cannot be one of them.
 _RESERVED = ("chat_history", "filter", "answers", *HELPERS)
 
-# The limit shared by all questions of a batch: with one limit each, four questions with four concurrent calls each
-# would make sixteen concurrent calls.
-_batch_limit: ContextVar[Limit | None] = ContextVar("batch_limit", default=None)
-
 
 class OrderPreservingChain(
     EmbeddingsFields,
@@ -61,8 +56,7 @@ class OrderPreservingChain(
     replaces `RetrievalQA.from_chain_type` in the same way. With `chat_history` in the input, a follow-up is first
     rewritten as a standalone question.
 
-    In `batch` and `abatch`, `max_concurrency` (of the config, else of the chain) limits the calls of all questions
-    together.
+    In batches, `max_concurrency` (of the config, else of the chain) limits the calls of all questions together.
 
     Args:
         llm: Any LangChain model, including one with retries, fallbacks or structured output.
@@ -126,6 +120,7 @@ class OrderPreservingChain(
     message_key: SkipValidation[str | None] = Field(
         default="message", description="Output key of the answer as a cited message if cite=True; None leaves it out."
     )
+    _batch_limit: Limit | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
@@ -278,13 +273,28 @@ class OrderPreservingChain(
 
     def batch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[Any]:
         """Answer several questions; `max_concurrency` limits the calls of all of them together."""
-        with _one_limit(config, self.max_concurrency):
-            return super().batch(inputs, config, **kwargs)
+        return super(OrderPreservingChain, self._with_batch_limit(config)).batch(inputs, config, **kwargs)
 
     async def abatch(self, inputs: list[Any], config: Any = None, **kwargs: Any) -> list[Any]:
         """Async version of `batch`."""
-        with _one_limit(config, self.max_concurrency):
-            return await super().abatch(inputs, config, **kwargs)
+        return await super(OrderPreservingChain, self._with_batch_limit(config)).abatch(inputs, config, **kwargs)
+
+    def batch_as_completed(self, inputs: Sequence[Any], config: Any = None, **kwargs: Any) -> Iterator[Any]:
+        """Like `batch`, but yields the index and the output of each question as soon as it is answered."""
+        return super(OrderPreservingChain, self._with_batch_limit(config)).batch_as_completed(inputs, config, **kwargs)
+
+    def abatch_as_completed(self, inputs: Sequence[Any], config: Any = None, **kwargs: Any) -> AsyncIterator[Any]:
+        """Async version of `batch_as_completed`."""
+        return super(OrderPreservingChain, self._with_batch_limit(config)).abatch_as_completed(inputs, config, **kwargs)
+
+    def _with_batch_limit(self, config: RunnableConfig | Sequence[RunnableConfig] | None) -> Self:
+        """A copy for one batch, whose questions share one limit: with one each, the number of calls would multiply."""
+        # As in LangChain, `max_concurrency` of the first question applies to all.
+        first = config[0] if isinstance(config, Sequence) and config else config
+        size = first.get("max_concurrency") if isinstance(first, dict) else None
+        copy = self.model_copy()
+        copy._batch_limit = Limit(size or self.max_concurrency)  # noqa: SLF001
+        return copy
 
     def answer(self, question: str, *, config: RunnableConfig | None = None, **inputs: Any) -> Answer:
         """Answer a question, and return the answer with its contexts, model calls and token usage.
@@ -445,9 +455,7 @@ class OrderPreservingChain(
             question_key=self.input_key,
             window=window_of(self.llm, config),
         )
-        limit = _batch_limit.get() or Limit(config.get("max_concurrency") or options.max_concurrency)
-        # A nested chain must not use the limit of a batch: it would deadlock, waiting for calls that wait for it.
-        _batch_limit.set(None)
+        limit = self._batch_limit or Limit(config.get("max_concurrency") or options.max_concurrency)
         return task, LangChainBackend(
             self.llm, retriever, task.context_options, self.embeddings, config, filter, limit=limit, reader=reader
         )
@@ -476,16 +484,3 @@ def _with_signature(work: Any) -> Any:
     """
     work.__signature__ = _SIGNATURE
     return work
-
-
-@contextmanager
-def _one_limit(config: RunnableConfig | Sequence[RunnableConfig] | None, default: int) -> Iterator[None]:
-    """Share one limit among the calls of all questions that are started in this block."""
-    # As in LangChain, `max_concurrency` of the first question applies to all.
-    first = config[0] if isinstance(config, Sequence) and config else config
-    size = first.get("max_concurrency") if isinstance(first, dict) else None
-    token = _batch_limit.set(Limit(size or default))
-    try:
-        yield
-    finally:
-        _batch_limit.reset(token)

@@ -53,12 +53,22 @@ async def test_the_most_calls_of_a_question(way: str, own: dict[str, Any], confi
     ],
     ids=str,
 )
-async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(is_async: bool, own: int, config: Any, most: int):
+@pytest.mark.parametrize("as_completed", [False, True], ids=["batch", "as completed"])
+async def test_the_limit_of_a_chain_counts_the_calls_of_a_whole_batch(
+    is_async: bool, as_completed: bool, own: int, config: Any, most: int
+):
     model = Model(meeting=Meeting(most))
-    chain = chain_of(model, count=1, max_concurrency=own)
-    await all_of(chain, [f"{number}?" for number in range(6)], config, is_async=is_async)
+    chain = chain_of(model, count=2, max_concurrency=own, method="map_reduce")
+    inputs = [f"{number}?" for number in range(6)]
+    if as_completed and is_async:
+        numbers = [number async for number, _ in chain.abatch_as_completed(inputs, config)]
+    elif as_completed:
+        numbers = [number for number, _ in chain.batch_as_completed(inputs, config)]
+    else:
+        numbers = [*range(len(await all_of(chain, inputs, config, is_async=is_async)))]
+    assert sorted(numbers) == [*range(6)]
     assert model.peak == most
-    assert len(model.calls) == 6
+    assert len(model.calls) == 18
 
 
 async def all_of(chain: Any, inputs: list[Any], config: Any, *, is_async: bool) -> list[Any]:
