@@ -222,7 +222,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         Raises:
             QueryError: The question is empty or not a string.
             BudgetError: None of the retrieved documents fits `token_budget`.
-            OptionError: The wrapped retriever does not accept a filter, or `k` is invalid.
+            OptionError: The wrapped retriever does not accept a filter, `k` is invalid, or a keyword is unknown.
         """
         return super().invoke(input, config, request=_SearchRequest(config), **kwargs)
 
@@ -281,7 +281,9 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         k: int | None = None,
         filter: Any = None,
         request: _SearchRequest | None = None,
+        **kwargs: Any,
     ) -> list[Document]:
+        _refuse(kwargs)
         return run_sync(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
     async def _aget_relevant_documents(
@@ -292,7 +294,9 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         k: int | None = None,
         filter: Any = None,
         request: _SearchRequest | None = None,
+        **kwargs: Any,
     ) -> list[Document]:
+        _refuse(kwargs)
         return await run_async(self._documents(query, k, filter, request or _SearchRequest(None), run_manager))
 
     def _documents(
@@ -346,10 +350,11 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         if options.continuity and options.candidates and takes(self.retriever, "k"):
             limit = getattr(self.retriever, "k", None)
             keywords |= {} if limit is None else {"k": max(limit, options.candidates)}
-        return Step(
-            partial(self.retriever.invoke, query, config, **keywords),
-            partial(self.retriever.ainvoke, query, config, **keywords),
-        )
+        run = partial(self.retriever.invoke, query, config, **keywords)
+        # The async method that LangChain derives from a sync one takes no keywords, so the sync one runs in a thread.
+        if not all(takes(self.retriever, name, is_async=True) for name in keywords):
+            return Step(run)
+        return Step(run, partial(self.retriever.ainvoke, query, config, **keywords))
 
     def _store_search(
         self, query: str, filter: Any, options: ContextOptions, sources: VectorSources | None
@@ -468,6 +473,15 @@ def _known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) 
 def _filtered(search: Mapping[str, Any], filter: Any) -> dict[str, Any]:
     """The keyword arguments of a search with the filter for one question, if any, in place of its own."""
     return {**search, **({} if filter is None else {"filter": filter})}
+
+
+def _refuse(kwargs: Mapping[str, Any]) -> None:
+    if kwargs:
+        raise OptionError(
+            f"unknown arguments: {listed(kwargs)}; only k and filter can be set for a single question; set options, "
+            "and search_kwargs for the search of a vector store, at construction",
+            kwargs,
+        )
 
 
 def _reordered_by(component: Any) -> str | None:

@@ -70,13 +70,13 @@ def only_search(retriever: Any) -> Search | None:
     return next((search for search in searched_in(retriever) if known or search[0] is inner), None)
 
 
-def takes(retriever: Any, keyword: str) -> bool:
+def takes(retriever: Any, keyword: str, *, is_async: bool = False) -> bool:
     """Whether a retriever uses a keyword argument. `**kwargs` is not enough: LangChain may drop it further down."""
     retriever, _ = unbound(retriever)
     if not isinstance(retriever, BaseRetriever):
         return False
-    parameters = inspect.signature(retriever._get_relevant_documents).parameters  # noqa: SLF001
-    return isinstance(retriever, VectorStoreRetriever) or keyword in parameters
+    method = retriever._aget_relevant_documents if is_async else retriever._get_relevant_documents  # noqa: SLF001
+    return isinstance(retriever, VectorStoreRetriever) or keyword in inspect.signature(method).parameters
 
 
 def _inside(component: Any, attributes: tuple[str, ...]) -> list[Any]:

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 
-from oprag.errors import RetrievalWarning
+from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
@@ -112,9 +112,10 @@ def test_duplicates_of_a_retriever_that_repeats_by_design_do_not_warn():
 @pytest.mark.parametrize("unknown", [{"top_k": 3}, {"search_kwargs": {}}, {"fetch_k": 3}, {"where": {}}])
 async def test_unknown_names_are_refused_in_a_call(store, unknown: dict[str, Any]):
     retriever = OrderPreservingRetriever(vectorstore=store)
-    with pytest.raises(TypeError, match=next(iter(unknown))):
+    message = f"unknown arguments: {next(iter(unknown))}; only k and filter .* search_kwargs"
+    with pytest.raises(OptionError, match=message):
         retriever.invoke(QUESTION, None, **unknown)
-    with pytest.raises(TypeError, match=next(iter(unknown))):
+    with pytest.raises(OptionError, match=message):
         await retriever.ainvoke(QUESTION, None, **unknown)
 
 

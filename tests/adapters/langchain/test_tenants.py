@@ -134,6 +134,28 @@ async def test_a_filter_that_would_be_dropped_is_refused(shared, wrap: Any):
         await retriever.aget_context(QUESTION, filter=only("A"))
 
 
+class SyncOnly(BaseRetriever):
+    inner: BaseRetriever
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, filter: Any = None) -> list[Document]:
+        return self.inner.invoke(query, filter=filter)
+
+
+class DeafAsync(SyncOnly):
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any, **kwargs: Any) -> list[Document]:
+        return await self.inner.ainvoke(query)
+
+
+@pytest.mark.parametrize("kind", [SyncOnly, DeafAsync])
+@pytest.mark.parametrize("around", [lambda inner: inner, lambda inner: inner.with_retry()], ids=["itself", "retry"])
+async def test_a_filter_that_only_the_sync_method_accepts_holds_async(shared, kind: Any, around: Any):
+    retriever = OrderPreservingRetriever(retriever=around(kind(inner=shared.as_retriever())))
+    found = retriever.invoke(QUESTION, None, filter=only("A"))
+    assert found
+    assert await retriever.ainvoke(QUESTION, None, filter=only("A")) == found
+    assert tenants(found) == {"A"}
+
+
 def per_user(tenant: str) -> RunnableConfig:
     """LangChain's documented way to search for one user: a configurable field."""
     return {"configurable": {"search_kwargs": {"filter": only(tenant)}}}
