@@ -28,11 +28,11 @@ from oprag._internal.masking import describe
 from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, given_options
 from oprag.adapters.name_hints import LLAMA_INDEX
-from oprag.context import Context, build_context
+from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
-from oprag.llama_index.nodes import chunks_of, nodes_of
+from oprag.llama_index.nodes import nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
 from oprag.llama_index.retriever import OrderPreservingRetriever
@@ -366,7 +366,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         query = _bundle(query)
         if nodes is not None:
             task, backend = self._begun(query.query_str, self._options)
-            return (yield from self._synthesized(query, task, backend, _as_given(nodes, task.context_options), more))
+            context = yield from self._as_given(nodes, task.context_options)
+            return (yield from self._synthesized(query, task, backend, context, more))
         with self.callback_manager.event(CBEventType.QUERY, {EventPayload.QUERY_STR: query.query_str}) as event:
             task, backend = self._begun(query.query_str, self._options)
             context = yield from backend.find(query)
@@ -401,6 +402,20 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
 
+    def _as_given(self, nodes: Sequence[NodeWithScore], options: ContextOptions) -> Steps[Context]:
+        """Build the context of nodes that were already selected and ordered, without dropping any of them.
+
+        In source order, the order of the sources is kept; with any other order, the given order is kept.
+        """
+        changes: dict[str, Any] = {**NO_SEARCH, "token_budget": None, "source_ranking": "best_first"}
+        if options.order != "source":
+            changes["order"] = "rank"
+        options, searching = replace(options, **changes), self._searching
+        # A plain list, since the order of the sources is that of the nodes, not of the ranks that they had.
+        context = yield from searching._context([*nodes], None, options, searching._sources(options))  # noqa: SLF001
+        # Without inputs, the context cannot be cut later: ordered nodes have no ranks, so the best are unknown.
+        return replace(context, inputs=None)
+
     def _retrieved(self, query: str | QueryBundle) -> Steps[list[NodeWithScore]]:
         query = _bundle(query)
         task, backend = self._begun(query.query_str, self._options)
@@ -431,15 +446,3 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
-
-
-def _as_given(nodes: list[NodeWithScore], options: ContextOptions) -> Context:
-    """Build the context of nodes that were already selected and ordered, without dropping or reordering them.
-
-    In source order, the order of the sources is kept; with any other order, the given order is kept.
-    """
-    changes: dict[str, Any] = {**NO_SEARCH, "token_budget": None, "source_ranking": "best_first"}
-    if options.order != "source":
-        changes["order"] = "rank"
-    # Without inputs, the context cannot be cut later: ordered nodes have no ranks, so the best are unknown.
-    return replace(build_context(chunks_of(nodes), replace(options, **changes)), inputs=None)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node, texts
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_method, full_engine, parts
@@ -83,6 +84,18 @@ async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool
     response = await synthesized(engine, is_async, given)
     assert texts(response.source_nodes) == texts(given)
     assert apart.read == whole.read
+
+
+@both_sides
+async def test_the_order_is_read_from_the_index(is_async: bool):
+    labels = ["i", "ii", "1", "2", "3", "1", "2", "3"]
+    nodes = [TextNode(text=f"{n}", metadata={"file_name": "a", "page_label": label}) for n, label in enumerate(labels)]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+    found = ListRetriever(ranked(nodes[number] for number in (6, 2, 0, 5, 3)))
+    engine = engine_of(Model(), retriever=found, index=index)
+    for given in (await retrieved(engine, is_async), found.nodes):
+        response = await synthesized(engine, is_async, given)
+        assert texts(response.source_nodes) == ["0", "2", "3", "5", "6"]
 
 
 @both_sides
