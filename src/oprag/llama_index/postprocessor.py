@@ -28,7 +28,7 @@ __all__ = ["OrderPreservingPostprocessor"]
 dispatcher = get_dispatcher(__name__)
 
 _LEFT_OUT = "left_out"
-_MIN_SCORES = 8  # fewer can be in any order by chance
+_MIN_SCORES = 8  # fewer different ones can be in any order by chance
 
 
 class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
@@ -170,7 +170,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 def _best_at_ends(scores: Sequence[float | None]) -> bool:
     """Whether scores are in the order of LlamaIndex's `LongContextReorder`."""
     known = [score for score in scores if score is not None]
-    if len(set(known)) < len(scores) or len(known) < _MIN_SCORES:
+    if len(known) < len(scores) or len(set(known)) < _MIN_SCORES:
         return False
     best_first = sorted(known, reverse=True)
     edges = [*best_first[::2], *reversed(best_first[1::2])]

@@ -45,9 +45,13 @@ def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
     assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
 
 
+@pytest.mark.parametrize("tied", [0, 4])
 @pytest.mark.parametrize("number", [12, 13])
-def test_a_cut_behind_long_context_reorder_warns(number: int):
-    given = LongContextReorder().postprocess_nodes(numbered(range(number)))
+def test_a_cut_behind_long_context_reorder_warns(number: int, tied: int):
+    nodes = numbered(range(number))
+    for scored in nodes[3 : 3 + tied]:
+        scored.score = nodes[3].score
+    given = LongContextReorder().postprocess_nodes(nodes)
     with pytest.warns(RetrievalWarning, match='the best nodes are at both ends .*LongContextReorder.* order="edges"'):
         OrderPreservingPostprocessor(k=5).postprocess_nodes(given)
 
@@ -60,6 +64,7 @@ def test_a_cut_behind_long_context_reorder_warns(number: int):
         pytest.param([0.9, 0.5, 0.8, 0.4, 0.7, 0.3, 0.6, 0.2, 0.1, 0.05], id="diverse"),
         pytest.param([0.9, 0.7, 0.5, 0.4, 0.6, 0.8], id="few"),
         pytest.param([0.5] * 12, id="equal"),
+        pytest.param([*[0.5] * 5, 0.3, 0.2, 0.4, *[0.5] * 4], id="few different"),
         pytest.param([None] * 12, id="none"),
     ],
 )
