@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, Context, Span, arrange, build_context
 from oprag.errors import OpragError
+from oprag.positions.source_order import Listing, order_of
 from tests.helpers import prose, ranks
 
 pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
@@ -32,7 +33,7 @@ KEYS = [
     "source", "file_path", "url", "file_name", "ref_doc_id", "document_id", "chunk_index", "chunk_numbering",
     "chunk_idx", "split_id",
     "page", "page_number", "page_label", "start_index", "end_index", "start_char_idx", "end_char_idx", "char_start",
-    "row", "seq_num", "order", "line", "title",
+    "row", "seq_num", "order", "line", "title", "section",
 ]
 # fmt: on
 
@@ -136,7 +137,7 @@ common = {
     "stitch": st.booleans(),
     "separator": st.sampled_from(["\n\n", "", "|"]),
     "gap": st.sampled_from([None, "[...]"]),
-    "header": st.sampled_from([None, "{source} {page} {start}-{end} {rank}", above]),
+    "header": st.sampled_from([None, "{source} {page} {start}-{end} {rank}", "{section}", above]),
 }
 in_source_order = st.fixed_dictionaries(common)
 any_options = st.fixed_dictionaries(
@@ -170,6 +171,12 @@ def told(context: Context | None) -> Any:
         context.tokens,
         context.explain(),
     )
+
+
+@given(retrieved())
+def test_a_listing_of_any_chunks_has_places(chunks: list[Chunk]):
+    listing = Listing([*chunks, *chunks], in_sequence=True, complete=True, store="a store")
+    assert len(order_of(listing).places) == len(listing.chunks)
 
 
 @given(retrieved(), any_options)

@@ -30,7 +30,8 @@ def section_of(chunk: Chunk) -> str:
     if not headings and isinstance(path, str):
         headings = path.split("/")
     if not headings:
-        headings = [metadata[name] for name in SECTION_FIELDS if metadata.get(name)][:1]
+        stated = (metadata.get(name) for name in SECTION_FIELDS)
+        headings = [next((heading for heading in stated if isinstance(heading, str) and heading), "")]
     titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
     return " > ".join(filter(None, titles)) or chunk.section
 

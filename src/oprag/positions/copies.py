@@ -16,7 +16,7 @@ from oprag.positions.fields import (
     START_FIELDS,
 )
 from oprag.positions.overlaps import overlap_of
-from oprag.positions.values import ordinal
+from oprag.positions.values import comparable
 
 __all__ = ["Again", "copies_of"]
 
@@ -66,7 +66,7 @@ def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int,
         chunks: The chunks.
         by_text: Whether to compare texts alone: in an edited version, the offsets of most chunks differ.
     """
-    stamped = len({str(chunk.metadata.get(NUMBERING_FIELD)) for chunk in chunks}) == 1
+    stamped = len({comparable(chunk.metadata.get(NUMBERING_FIELD)) for chunk in chunks}) == 1
     names = [(chunk.text, (), None) if by_text else _identity(chunk, stamped=stamped) for chunk in chunks]
     first: dict[Any, int] = {}
     for index, name in enumerate(names):
@@ -96,8 +96,7 @@ def _identity(chunk: Chunk, *, stamped: bool) -> Any:
     if not stamped and metadata.get(NUMBERING_FIELD) is not None:
         # Each call of a stamping step begins at 0.
         fields -= {STAMP_FIELD}
-    numbers = ((name, ordinal(metadata[name])) for name in sorted(fields))
-    return chunk.text, tuple((name, str(metadata[name]) if one is None else one) for name, one in numbers), chunk.span
+    return chunk.text, tuple((name, comparable(metadata[name])) for name in sorted(fields)), chunk.span
 
 
 def _repeated_parts(names: Sequence[Any], first: Mapping[Any, int]) -> Iterator[_Part]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from oprag.chunk import Key
 
-__all__ = ["NUMBERED", "TOO_LARGE", "label_keys", "natural_key", "ordinal", "whole"]
+__all__ = ["NUMBERED", "TOO_LARGE", "comparable", "label_keys", "natural_key", "ordinal", "whole"]
 
 # Strings, compiled on first use: most metadata never need them.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -76,6 +76,17 @@ def whole(value: Any) -> int | None:
         return value if 0 <= value < TOO_LARGE else None
     number = ordinal(value)
     return number if isinstance(number, int) else None
+
+
+def comparable(value: Any) -> int | float | str:
+    """Return the value as a number, else as text, to compare values that stores return in different forms."""
+    number = ordinal(value)
+    if number is not None:
+        return number
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - objects can raise anything, and Python refuses to show large integers
+        return type(value).__name__
 
 
 def natural_key(text: str) -> Key:

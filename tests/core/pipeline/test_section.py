@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oprag import Chunk, Context, WorkingContext, build_context, neighbors_among
@@ -31,6 +32,7 @@ from oprag.pipeline.section import section_of
         # What is no heading is left out, and one stays on its line.
         ({"headings": ["Install", 7, None, "  ", "On\nWindows"]}, "Install > On Windows"),
         ({"headings": "Install", "section": 3}, ""),
+        ({"section": np.arange(3), "heading": "Install"}, "Install"),
         ({"Header 1": "x" * 500}, "x" * 100),
         ({"dl_meta": [1], "Header 1": None, 5: "no key"}, ""),
     ],

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag.chunk import finite
-from oprag.positions.values import label_keys, natural_key, ordinal, whole
+from oprag.positions.values import comparable, label_keys, natural_key, ordinal, whole
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,15 @@ def test_anything_else_does_not_count(value):
 @pytest.mark.parametrize(("value", "expected"), [(5, 5), ("5", 5), (5.0, 5), (2.5, None), (-1, None), ("x", None)])
 def test_whole_takes_whole_numbers_alone(value, expected):
     assert whole(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("5", 5), (5.0, 5), (-1, "-1"), (None, "None"), ([1], "[1]"), (10**5000, "int")],
+    ids=itertools.count(),
+)
+def test_anything_can_be_compared(value, expected):
+    assert comparable(value) == expected
 
 
 @pytest.mark.parametrize(
