@@ -15,7 +15,7 @@ from oprag.errors import OpragWarning, PositionWarning, SourceWarning, Uncertain
 from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.positions.fields import NAME_FIELDS, PLACEHOLDERS, READ_FIELDS
 from oprag.positions.readings import page_of, stamped_by_store
-from oprag.positions.source_names import names_of_parts, source_of, warn_about_key
+from oprag.positions.source_names import names_of_parts, names_spelled_differently, source_of, warn_about_key
 from oprag.positions.source_order import MISSING, Certainty, Listing, Offsets, SourceOrder, is_strong, order_of
 
 __all__ = [
@@ -269,11 +269,17 @@ def _about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
     if options.source_key is None and (nameless := _parts_of_a_file(placed)):
         what = f"{len(nameless)} documents without a name are not put in order, although they may be parts of one file"
         yield Doubt(what, UNNAMED, list(chain.from_iterable(nameless)))
-    # A source_key function chooses its names on purpose, so do not question them.
-    alone = [name for name, group in placed.groups.items() if len(group) == 1 and isinstance(name, str)]
-    if alone and not callable(options.source_key) and (parts := names_of_parts(alone)):
-        what = f"{len(parts)} of {total} chunks are not put in order, although their sources look like parts of one"
-        yield Doubt(what, PARTS, [chunk for part in parts for chunk in placed.groups[part]])
+    if callable(options.source_key):
+        # It chooses its names on purpose, so do not question them.
+        return
+    named = {name: group for name, group in placed.groups.items() if isinstance(name, str)}
+    for alike, reason in (
+        (names_of_parts(name for name in named if len(named[name]) == 1), "their sources look like parts of one"),
+        (names_spelled_differently(named), "the names of their sources differ only in spelling"),
+    ):
+        if alike:
+            chunks = [chunk for name in alike for chunk in named[name]]
+            yield Doubt(f"{len(chunks)} of {total} chunks are not put in order, although {reason}", PARTS, chunks)
 
 
 def _parts_of_a_file(placed: Placed) -> list[list[Chunk]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral
@@ -20,6 +21,7 @@ from oprag.positions.values import TOO_LARGE, whole
 __all__ = [
     "field_of",
     "names_of_parts",
+    "names_spelled_differently",
     "numbers_named",
     "source_of",
     "source_parts",
@@ -122,6 +124,20 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
         # The names of messages differ in their authors, too.
         stems.setdefault("" if match["time"] else name[: match.start()], []).append(name)
     return [name for alike in stems.values() if len(alike) >= 3 for name in alike]
+
+
+def names_spelled_differently(names: Iterable[str]) -> list[str]:
+    """Return the names that differ only in the kind of their slashes, in `./`, or in the form of Unicode."""
+    spelled: dict[str, list[str]] = {}
+    for name in names:
+        spelled.setdefault(_spelling(name), []).append(name)
+    return [name for alike in spelled.values() if len(alike) > 1 for name in alike]
+
+
+def _spelling(name: str) -> str:
+    if "\\" in name or "./" in name:
+        name = re.sub(r"(^|/)(\./)+", r"\1", name.replace("\\", "/"))
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def warn_about_key(option: str, key: Any, chunks: Sequence[Chunk]) -> bool:

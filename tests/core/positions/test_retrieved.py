@@ -342,6 +342,7 @@ def test_the_last_warning_of_a_cause_is_short(cause):
     [
         pytest.param([None] * 1000, id="none"),
         pytest.param([f"{NAMES['path'][-1900:]}#{number}" for number in range(1000)], id="parts"),
+        pytest.param([f"{'./' * number}a.txt" for number in range(1000)], id="spellings"),
         pytest.param([f"{number:08}-0000-4000-8000-000000000000" for number in range(1000)], id="documents"),
     ],
 )

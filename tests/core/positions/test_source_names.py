@@ -182,6 +182,22 @@ def test_chunks_with_a_source_of_their_own_each_are_warned_about(names):
 @pytest.mark.parametrize(
     "names",
     [
+        (r"C:\docs\a.txt", "C:/docs/a.txt"),
+        ("docs/a.txt", "./docs/a.txt", "docs/././a.txt", r".\docs\a.txt"),
+        ("caf\u00e9.txt", "cafe\u0301.txt"),
+    ],
+    ids=ascii,
+)
+def test_spellings_of_one_name_are_warned_about(names):
+    found = documents(*({"source": name, "chunk_index": index} for index in range(2) for name in [*names, "../a.txt"]))
+    with pytest.warns(SourceWarning, match=f"{2 * len(names)} of {len(found)} chunks .* differ only in spelling"):
+        assert build_context(found).certainty == "unknown"
+    assert build_context(found, source_key=lambda chunk: chunk.metadata["source"]).certainty == "assumed"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
         pytest.param(PERMALINKS[:2], id="two are a coincidence"),
         pytest.param([f"/data/page{number}.txt" for number in range(9)], id="numbered files"),
         pytest.param([f"report_{number}" for number in range(9)], id="numbered names"),
@@ -201,6 +217,7 @@ def test_chunks_with_a_source_of_their_own_each_are_warned_about(names):
         pytest.param([f"com.example.app-{number}" for number in range(9)], id="packages"),
         pytest.param([f"https://srv.local:{port}" for port in range(8001, 8009)], id="servers"),
         pytest.param([f"server.log-2024010{day}" for day in range(1, 9)], id="rotated logs"),
+        pytest.param(["a/b.txt", "a//b.txt", "../a/b.txt", "a./b.txt", "A/b.txt"], id="other paths"),
     ],
 )
 def test_ordinary_names_are_not_warned_about(names):
