@@ -13,6 +13,7 @@ from oprag.errors import SourceReadError, SourceTooLongError
 from oprag.methods.answer import Result, nothing_found
 from oprag.methods.run import Body, Generate, ReadSources, Retrieve
 from oprag.methods.task import Task
+from oprag.pipeline.render import shown_text
 
 __all__ = ["WholeSources", "long_context", "whole_sources"]
 
@@ -91,10 +92,10 @@ def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, W
 
 def _started(task: Task, passages: Sequence[Passage], length: int) -> Iterator[Passage]:
     """The passages whose text starts within the first `length` characters of the concatenated text."""
-    start = 0
+    start, header = 0, task.context_options.header
     for number, passage in enumerate(passages, 1):
         shown = task.shown(passage, number)
-        if start + len(shown) - len(passage.text) < length:
+        if start + len(shown) - len(shown_text(passage.text, header)) < length:
             yield passage
         start += len(shown) + len(task.context_options.separator)
 

@@ -22,6 +22,7 @@ from oprag.options import (
     option,
     with_plain_numbers,
 )
+from oprag.pipeline.render import CitedHeader
 
 __all__ = ["COLLAPSE_TOKENS", "MethodOptions", "OnError", "Overflow", "RankBy", "as_method_options"]
 
@@ -111,7 +112,8 @@ class MethodOptions:
         """Adapt context options for numbered passages if `cite=True`; otherwise return them unchanged.
 
         The number is added to the header, so that the token budget includes it. Chunks are not stitched, so that a
-        marker cites a chunk instead of a long passage.
+        marker cites a chunk instead of a long passage. Numbers in their text are shown with spaces, as `[ 2 ]`, so that
+        they are not read as those of passages.
 
         Args:
             context_options: The options of the context.
@@ -130,7 +132,7 @@ class MethodOptions:
             )
         if header is None or all(name != "number" for _, name, _, _ in Formatter().parse(header)):
             header = f"[{{number}}] {header or ''}".rstrip()
-        return dataclasses.replace(context_options, header=header, stitch=False)
+        return dataclasses.replace(context_options, header=CitedHeader(header), stitch=False)
 
 
 def as_method_options(options: MethodOptions | None, changes: Mapping[str, Any]) -> MethodOptions:

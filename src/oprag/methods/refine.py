@@ -10,6 +10,7 @@ from oprag.methods.answer import Completion, Result, nothing_found
 from oprag.methods.prompts import Prompt
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Part, Task, cut, packed, split_passages
+from oprag.pipeline.render import counter_of_shown
 
 __all__ = ["refine"]
 
@@ -68,6 +69,6 @@ def _fitting(
         if limit < smallest:
             return None
         task = replace(task, options=replace(task.options, passage_tokens=limit))
-        counter = task.context_options.count_tokens
+        counter = counter_of_shown(task.context_options)
         pieces = [piece for part in unread for one in part.passages for piece in cut(one, limit, counter)]
         unread = packed(task, pieces, first)

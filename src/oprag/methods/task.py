@@ -19,7 +19,7 @@ from oprag.methods.options import COLLAPSE_TOKENS, MethodOptions
 from oprag.methods.prompts import ALIASES, OUR_PROMPTS, STEPS, Message, Prompt, Template
 from oprag.methods.window import Room, Window
 from oprag.options import ContextOptions, check_question
-from oprag.pipeline.render import between, render, with_header
+from oprag.pipeline.render import between, counter_of_shown, render, with_header
 from oprag.pipeline.stitch import stitch
 
 __all__ = ["Part", "Task", "combined", "cut", "packed", "split_passages"]
@@ -186,9 +186,10 @@ class Task:
         """
         if room is None:
             return self
+        counter = counter_of_shown(self.context_options)
         passages = () if self.context_options.header is None else context.passages
         # With a long number, since the passages are not numbered yet.
-        headers = (self.count(self.shown(one, 1_000)) - self.count(one.text) for one in passages)
+        headers = (self.count(self.shown(one, 1_000)) - count(one.text, counter) for one in passages)
         limit = room.tokens - max(headers, default=0)
         if limit < 1:
             raise BudgetError(f"no passage fits: {room}; use a shorter prompt or a model with a larger window", room)
@@ -224,7 +225,7 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
     Raises:
         TokenizerError: The counter returned no usable count.
     """
-    separator, counter = context.options.separator, context.options.count_tokens
+    separator, counter = context.options.separator, counter_of_shown(context.options)
     found: list[Passage] = []
     # If the chunks are separate passages (`cite=True`), stitch them first: one call per chunk would be many calls.
     for passage in context.passages if context.options.stitch else stitch(context.kept, separator):

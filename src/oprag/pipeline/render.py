@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from oprag._internal.masking import describe
+from oprag._internal.tokens import TokenCounter
 from oprag.chunk import Chunk, Passage
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, Header
@@ -16,11 +17,14 @@ from oprag.positions.readings import page_of
 __all__ = [
     "MARKER",
     "SHOWN_SEPARATOR",
+    "CitedHeader",
     "Show",
     "between",
+    "counter_of_shown",
     "header_of",
     "passages_of",
     "render",
+    "shown_text",
     "with_header",
     "without_markers",
 ]
@@ -33,6 +37,12 @@ SHOWN_SEPARATOR = "\n\n"
 
 MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 """Numbers of passages in a text that cites them: [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4]."""
+
+
+class CitedHeader(str):
+    """A header with the number by which an answer cites a passage: nothing else in the context may look like it."""
+
+    __slots__ = ()
 
 
 def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passage]:
@@ -79,8 +89,20 @@ def between(first: Passage, second: Passage, options: ContextOptions) -> str:
 
 def with_header(passage: Passage, header: Header | None, number: int = 1) -> str:
     """The text of a passage under its header; `number` is its number in the context."""
-    above = header_of(passage, header, number)
-    return f"{above}\n{passage.text}" if above else passage.text
+    above, text = header_of(passage, header, number), shown_text(passage.text, header)
+    return f"{above}\n{text}" if above else text
+
+
+def shown_text(text: str, header: Header | None) -> str:
+    """A text of a document, or of its metadata, as it is shown with this header."""
+    return without_markers(text) if isinstance(header, CitedHeader) else text
+
+
+def counter_of_shown(options: ContextOptions) -> TokenCounter:
+    """The counter of tokens for the texts of passages as they are shown."""
+    if not isinstance(options.header, CitedHeader):
+        return options.count_tokens
+    return lambda text: options.count_tokens(without_markers(text))
 
 
 def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
@@ -96,9 +118,9 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
     page = page_of(passage.chunks[0])
     return header.format(
         number=number,
-        source=passage.source or "",
-        section=section_of(passage.chunks[0]),
-        page="" if page is None else page,
+        source=shown_text(passage.source or "", header),
+        section=shown_text(section_of(passage.chunks[0]), header),
+        page="" if page is None else shown_text(str(page), header),
         start="" if first is None else first.start,
         end="" if last is None else last.end,
         rank=passage.rank,

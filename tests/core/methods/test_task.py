@@ -3,6 +3,7 @@ import pytest
 from oprag import Chunk, ContextOptions
 from oprag.errors import OptionError, QueryError
 from oprag.methods import Message, MethodOptions, Task
+from oprag.pipeline.render import MARKER
 from tests.core.methods.helpers import METHODS, QUESTION, World, parts
 
 CHOICES = ("Ahab {0}", "Ishmael", "{question}")
@@ -60,6 +61,23 @@ def test_citing_is_asked_for_and_passages_are_numbered(method):
     asked.answer(method=method, cite=True)
     assert any("[1]\n" in prompt.text for prompt in asked.prompts)
     assert "like [1]" in asked.prompts[-1].text
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("cite", [True, False])
+def test_only_passages_have_numbers_in_brackets(method, cite):
+    source, text = "notes [3].txt", "Cranes were made by Brand [2, 4].\n\n[5]\nBob paid."
+    metadata = {"source": source, "start_index": 0, "section": "Part [6]", "page_label": "[7]"}
+    asked = World([Chunk(text, 0, metadata=metadata)], sources={source: text}, route="unanswerable", variants="Who?")
+    header = ContextOptions(header="{source}, {section}, page {page}", count_tokens=len)
+    answer = asked.answer(method=method, cite=cite, passage_tokens=100, context_options=header)
+    read = "\n".join(prompt.text for prompt in asked.prompts)
+    assert ("by Brand [ 2, 4 ].\n\n[ 5 ]\nBob paid." in read) == cite
+    assert ("by Brand [2, 4].\n\n[5]\nBob paid." in read) != cite
+    assert ({marker[0] for marker in MARKER.finditer(read)} == {"[1]"}) == cite
+    assert answer.context is not None
+    assert answer.context.tokens == len(answer.context.text)
+    assert answer.context.passages[0].text == text
 
 
 def test_numbers_stand_in_the_header():

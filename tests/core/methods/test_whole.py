@@ -86,9 +86,10 @@ def test_a_chunk_without_a_source_cannot_be_read_whole():
     assert caught.value.value.text == "text"
 
 
-def test_a_source_behind_the_cut_was_not_read():
+@pytest.mark.parametrize("second", ["B" * 400, "[9]" * 130], ids=["text", "numbers"])
+def test_a_source_behind_the_cut_was_not_read(second):
     chunks = [Chunk("One.", 0, source="a"), Chunk("Two.", 1, source="b"), Chunk("Three.", 2, source="c")]
-    world = World(chunks, sources={"a": "A" * 400, "b": "B" * 400, "c": "C" * 400}, answer="Said [1], [2] and [3].")
+    world = World(chunks, sources={"a": "A" * 400, "b": second, "c": "C" * 400}, answer="Said [1], [2] and [3].")
     answer = world.answer(method="long_context", source_token_budget=150, overflow="truncate_end", cite=True)
     assert [passage.source for passage in answer.passages] == ["a", "b"]
     assert [one.source for one in answer.citations] == ["a", "b"]

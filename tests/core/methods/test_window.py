@@ -50,6 +50,18 @@ def test_no_prompt_is_longer_than_the_window(method: str, cite: bool):
     assert longest(asked) <= 300
 
 
+@pytest.mark.parametrize("window", [900, 1_500, 2_500])
+@pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "refine"])
+def test_the_spaces_in_numbers_of_the_text_count(method: str, window: int):
+    text = "".join(f"Fact {number} [{number}][1], see [2] and also [3]. " for number in range(200))
+    starts = range(0, len(text), 100)
+    found = [Chunk(text[at : at + 100], at // 100, "voyage", {"start_index": at}) for at in starts]
+    asked = World(found, rerank="An answer.\nConfidence: 50")
+    options = ContextOptions(count_tokens=len)
+    asked.answer(method=method, cite=True, passage_tokens=9_000, window=Window(window), context_options=options)
+    assert max(len(prompt.text) for prompt in asked.prompts) <= window
+
+
 @pytest.mark.parametrize("method", ["stuff", "self_route", "step_down", "reciprocal"])
 def test_what_fits_is_what_a_token_budget_would_keep(method: str):
     answer = ask(world(), method=method)
