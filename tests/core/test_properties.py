@@ -33,7 +33,7 @@ KEYS = [
     "source", "file_path", "url", "file_name", "ref_doc_id", "document_id", "chunk_index", "chunk_numbering",
     "chunk_idx", "split_id",
     "page", "page_number", "page_label", "start_index", "end_index", "start_char_idx", "end_char_idx", "char_start",
-    "row", "seq_num", "order", "line", "title", "section",
+    "row", "seq_num", "order", "line", "title", "section", "start_seconds",
 ]
 # fmt: on
 

@@ -359,7 +359,7 @@ def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> di
         parts = [source_parts(chunk.metadata) for chunk in chunks]
         seconds = [chunk.metadata.get(SECONDS_FIELD, part.seconds) for chunk, part in zip(chunks, parts, strict=True)]
         for field, values in (("source", [part.page for part in parts]), (SECONDS_FIELD, seconds)):
-            if values.count(None) < len(values):
+            if any(value is not None for value in values):
                 pages[field] = label_keys(values, any_label=False)
     return pages
 

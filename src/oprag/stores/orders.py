@@ -24,7 +24,7 @@ from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_reader import SourceTexts
 from oprag.positions.source_text import SourceText
-from oprag.positions.values import ordinal
+from oprag.positions.values import comparable
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
 
@@ -303,8 +303,8 @@ def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text:
 def _stated(chunk: Chunk) -> int:
     """Hash what the metadata of a chunk state about its place; stores may return numbers in another form."""
     metadata = with_usual_fields(chunk.metadata)
-    stated = [(field, ordinal(metadata[field]), metadata[field]) for field in _PLACE_FIELDS if field in metadata]
-    return hash((chunk.span, *((field, str(value) if number is None else number) for field, number, value in stated)))
+    stated = ((field, comparable(metadata[field])) for field in _PLACE_FIELDS if field in metadata)
+    return hash((chunk.span, *stated))
 
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
