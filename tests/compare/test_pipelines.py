@@ -15,12 +15,13 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from oprag import Chunk
+from oprag import Chunk, Passage, Span
 from oprag.compare import DataSet, Evidence, Experiment, Pipeline, Question, compare, make_plan, write_report
 from oprag.compare.spending import Limits
 from oprag.errors import ExperimentError, ModelError
 from oprag.llama_index import LocalEmbedding
 from oprag.methods.prompts import Message, Prompt
+from oprag.pipeline.context_report import METADATA_KEY, passage_to_dict
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
 
 DATA = keepers()
@@ -30,6 +31,11 @@ def asked(run: Any, **options: Any) -> Experiment:
     return Experiment(
         name="own", data={"keepers": DATA}, methods={"mine": Pipeline(run, version=1)}, metrics=["token_f1"], **options
     )
+
+
+def passage(text: str, *spans: Span) -> Document:
+    """A passage that oprag stitched."""
+    return Document(text, metadata={METADATA_KEY: passage_to_dict(Passage(text, (Chunk(text, 0),), spans))})
 
 
 def reply(run: Any, question: str = "Who?") -> Any:
@@ -114,17 +120,51 @@ def test_a_chunk_is_found_in_the_document_that_it_names(tmp_path):
     assert results.rows[0]["evidence_coverage"] == 1
 
 
+FACT = DATA.questions[0].evidence[0]
+WORDS = str(DATA.documents["book 0"])[FACT.start : FACT.end].split(" ")
+HALVES = " ".join(WORDS[:4]), " ".join(WORDS[4:])
+TWO = Span(FACT.start, FACT.start + len(HALVES[0])), Span(FACT.end - len(HALVES[1]), FACT.end)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "covered"),
+    [
+        (passage("\n--\n".join(HALVES), *TWO), FACT.end - FACT.start - 1),  # without the space between the two
+        ("\n\n".join(HALVES), FACT.end - FACT.start),
+        ("".join(HALVES), FACT.end - FACT.start),
+        ("\n--\n".join(HALVES), 0),
+        (passage("a summary", *TWO), 0),
+        (passage("a summary", Span(10**6, 10**6 + 9)), 0),
+        (passage(HALVES[0], Span(0, len(HALVES[0]))), len(HALVES[0])),  # the span of another document
+    ],
+)
+def test_stitched_passages_are_found(tmp_path, chunk, covered):
+    data = DataSet(name="one", documents=DATA.documents, questions=DATA.questions[:1])
+    one = asked(lambda _: ("x", [chunk])).replace(data={"one": data}, metrics=["token_f1", "evidence_coverage"])
+    score = covered / (FACT.end - FACT.start) if covered else None
+    assert compare(one, tmp_path / "r.db").rows[0].get("evidence_coverage") == score
+    missing = [] if covered else ["1 of 1 chunks are not in the documents of the question"]
+    assert rows(tmp_path / "r.db", "SELECT notes FROM answers") == [(json.dumps(missing),)]
+
+
 @pytest.mark.parametrize(
     ("given", "answer", "chunks"),
     [
         ("x", "x", None),
-        (("x", ["a", "b"]), "x", [["a", None, None], ["b", None, None]]),
+        (("x", ["a", "b"]), "x", [["a", None, None, []], ["b", None, None, []]]),
         (("x", []), "x", []),
         (AIMessage("x"), "x", None),
-        ({"answer": "x", "context": [Document("a", metadata={"source": "s", "start_index": 3})]}, "x", [["a", "s", 3]]),
+        (
+            {"answer": "x", "context": [Document("a", metadata={"source": "s", "start_index": 3})]},
+            "x",
+            [["a", "s", 3, []]],
+        ),
         ({"result": "x", "source_documents": []}, "x", []),
-        ((AIMessage("x"), [NodeWithScore(node=TextNode(text="a"), score=1.0)]), "x", [["a", None, None]]),
-        (("x", [Chunk("a", 0, source="s")]), "x", [["a", "s", None]]),
+        ((AIMessage("x"), [NodeWithScore(node=TextNode(text="a"), score=1.0)]), "x", [["a", None, None, []]]),
+        (("x", [Chunk("a", 0, source="s")]), "x", [["a", "s", None, []]]),
+        (("x", [passage("a b", Span(0, 1), Span(2, 3))]), "x", [["a b", None, None, [[0, 1], [2, 3]]]]),
+        (("x", [passage("a b", Span(0, 1, "7"), Span(0, 1, "8"))]), "x", [["a b", None, None, []]]),
+        (("x", [Document("a", metadata={METADATA_KEY: "mine"})]), "x", [["a", None, None, []]]),
     ],
 )
 def test_what_pipelines_return_is_read(given, answer, chunks):

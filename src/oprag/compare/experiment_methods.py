@@ -19,6 +19,7 @@ from oprag.methods.prompts import Message, Prompt, TextTemplate
 from oprag.methods.registry import MethodFunction
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = [
     "CONTROLS",
@@ -40,11 +41,12 @@ _SOURCES = ("source", "file_path", "file_name", "document_id")
 
 
 class FoundChunk(NamedTuple):
-    """A chunk that a pipeline returned: its text, and the source and offset in its metadata, if any."""
+    """A chunk that a pipeline returned: its text, and the source, offset and spans in its metadata, if any."""
 
     text: str
     source: str | None
     start: int | None
+    spans: Sequence[tuple[int, int]] = ()  # of the parts of a stitched passage
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,14 @@ def _chunk_of(given: Any) -> FoundChunk:
     metadata = getattr(node, "metadata", None) or {}
     source = getattr(node, "source", None) or next((metadata[name] for name in _SOURCES if metadata.get(name)), None)
     start = metadata.get("start_index", getattr(node, "start_char_idx", None))
-    return FoundChunk(str(text), None if source is None else str(source), start if type(start) is int else None)
+    start = start if type(start) is int else None
+    return FoundChunk(str(text), None if source is None else str(source), start, _spans_of(metadata.get(METADATA_KEY)))
+
+
+def _spans_of(about: Any) -> list[tuple[int, int]]:
+    """The spans of a passage that oprag stitched; empty if some are relative to a page."""
+    spans = about.get("spans", ()) if isinstance(about, Mapping) else ()
+    return [(span["start"], span["end"]) for span in spans] if all(span["page"] is None for span in spans) else []
 
 
 class _Counted:

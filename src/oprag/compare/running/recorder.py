@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -133,11 +134,11 @@ class Recorder:
             return _Found()
         cell, question = outcome.item.cell, outcome.item.question
         texts = {name: self._retrieval.whole_text(cell, name) for name in question.documents}
-        spans = [span for chunk in chunks if (span := _span_in(texts, chunk)) is not None]
-        if missing := len(chunks) - len(spans):
+        places = [_places_of(texts, chunk) for chunk in chunks]
+        if missing := places.count([]):
             outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
         tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
-        return _Found({"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": spans})
+        return _Found({"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": [*chain(*places)]})
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
         """The rows of the chunks that overlap the evidence."""
@@ -161,18 +162,34 @@ class Recorder:
         return self._lengths[key]
 
 
-def _span_in(texts: Mapping[str, str], chunk: FoundChunk) -> tuple[str, int, int] | None:
-    """The place of a returned chunk: at its offset, else where its text first occurs."""
-    length = len(chunk.text)
+def _places_of(texts: Mapping[str, str], chunk: FoundChunk) -> list[tuple[str, int, int]]:
+    """The places of a returned chunk: its spans or its offset, else where its text first occurs.
+
+    White space may differ: a stitched passage has a separator where the splitter stripped white space.
+    """
+    length, wanted = len(chunk.text), _squeezed(chunk.text)
     # The document that its source names comes first.
-    names = sorted(texts, key=lambda name: not (chunk.source or "").endswith(name))
-    for name in names if length else ():
+    names = sorted(texts, key=lambda name: not (chunk.source or "").endswith(name)) if wanted else ()
+    for name in names:
+        parts = [_squeezed(texts[name][start:end]) for start, end in chunk.spans]
+        if parts and all(part and part in wanted for part in parts):
+            return [(name, start, end) for start, end in chunk.spans]
+    for name in names:
         start = -1 if chunk.start is None else chunk.start
         if start < 0 or texts[name][start : start + length] != chunk.text:
             start = texts[name].find(chunk.text)
         if start >= 0:
-            return name, start, start + length
-    return None
+            return [(name, start, start + length)]
+    for name in names:
+        if (first := _squeezed(texts[name]).find(wanted)) >= 0:
+            offsets = [offset for offset, character in enumerate(texts[name]) if not character.isspace()]
+            return [(name, offsets[first], offsets[first + len(wanted) - 1] + 1)]
+    return []
+
+
+def _squeezed(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())
 
 
 def _failed(outcome: Outcome) -> AnswerRecord:
