@@ -1,6 +1,7 @@
 """Own pipelines: functions, runnables and query engines as methods beside ours."""
 
 import json
+import re
 import threading
 from typing import Any
 
@@ -18,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from oprag import Chunk, Passage, Span
 from oprag.compare import DataSet, Evidence, Experiment, Pipeline, Question, compare, make_plan, write_report
 from oprag.compare.spending import Limits
-from oprag.errors import ExperimentError, ModelError
+from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.llama_index import LocalEmbedding
 from oprag.methods.prompts import Message, Prompt
 from oprag.pipeline.context_report import METADATA_KEY, passage_to_dict
@@ -169,6 +170,31 @@ def test_stitched_passages_are_found(tmp_path, chunk, covered):
 )
 def test_what_pipelines_return_is_read(given, answer, chunks):
     assert reply(lambda _: given) == {"answer": answer, "chunks": chunks}
+
+
+def test_empty_answers_and_unknown_tokens_are_not_hidden(tmp_path):
+    count = len(DATA.questions)
+    results = compare(asked(lambda _: " "), tmp_path / "r.db")
+    assert (results.rows[0]["empty"], results.rows[0]["tokens"]) == (count, None)
+    names = ("tokens", "input_tokens", "output_tokens", "cached_tokens", "estimated")
+    assert {answer[name] for answer in results.answers() for name in names} == {None}
+    assert rows(tmp_path / "r.db", f"SELECT DISTINCT {', '.join(names[1:4])} FROM results") == [(None, None, None)]
+    assert rows(tmp_path / "r.db", "SELECT calls, tokens FROM spending") == [(count, None)]
+
+
+def test_a_verdict_says_that_every_question_failed_and_why(tmp_path):
+    def broken(question: str) -> str:
+        raise RuntimeError("no server")
+
+    both = asked(lambda _: "x").replace(
+        methods={"works": Pipeline(lambda _: "x", version=1), "broken": Pipeline(broken, version=1)}
+    )
+    why = r"all answers failed: 6 × RuntimeError: .* no server"
+    (said,) = [one for one in compare(both, tmp_path / "r.db").verdicts() if one.question == "How does broken compare?"]
+    assert re.fullmatch(f"Cannot tell. (?i:{why}).", said.describe())
+    for metric in (None, "token_f1"):
+        with pytest.raises(OptionError, match=f"there are no scores, since {why}; remove the cause"):
+            compare(asked(broken), tmp_path / "s.db").verdicts(metric)
 
 
 def test_a_runnable_is_invoked_and_its_tokens_are_those_of_its_calls(tmp_path):

@@ -114,9 +114,12 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
     assert ran.metrics == ("rouge_l", "token_f1", "inverted_pairs")
     assert ran.metric == "rouge_l"
     assert ran.best().metric == "rouge_l"
-    only = frame(made({"a": None}))
-    with pytest.raises(OptionError, match="no metric for which higher is better has scores"):
-        only.metric  # noqa: B018
+    for only, message in (
+        (made({"a": 1.0}, scored=False), "no metric for which higher is better has scores"),
+        (made({"a": None}), "all answers failed: 1 × ModelError: down"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            frame(only).metric  # noqa: B018
     with pytest.raises(OptionError, match="how chunks are ordered"):
         ran.best("inverted_pairs")
     with pytest.raises(OptionError, match="no scores of 'answer_cosine'; metrics with scores: rouge_l"):

@@ -19,7 +19,7 @@ from oprag._internal.text_table import safe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, console, echo_json, print_status
 from oprag.cli.options import Running
 from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.settings import money_text
+from oprag.compare.analysis.settings import amount, money_text
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.data.data_set import files_of
 from oprag.compare.db.records import Failure
@@ -174,7 +174,7 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
         yield f"embedding costs about {money_text(embedding)}"
     needed = {"calls": plan.calls, "tokens": plan.tokens, "money": cost}
     for name, limit in plan.limits:
-        spent = getattr(plan.spent, name)
+        spent = getattr(plan.spent, name) or 0
         if limit is not None and needed[name] and spent + needed[name] > limit:
             yield (
                 f"the limit of {limit:,} {name} is not enough: {spent:,.6g} spent already, about {needed[name]:,.6g} "
@@ -191,7 +191,7 @@ def progress_text(now: RunReport, *, priced: bool) -> str:
     if priced:
         parts.append(f"{money_text(now.spent.money)} spent")
     if now.spent.calls:
-        parts += [f"{now.spent.calls:,} calls", f"{now.spent.tokens:,} tokens"]
+        parts += [f"{now.spent.calls:,} calls", f"{amount(now.spent.tokens)} tokens"]
     return ", ".join(parts)
 
 

@@ -396,11 +396,17 @@ def _lines(plan: Plan) -> Iterator[str]:
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
         spent = vars(plan.spent)
-        yield "limits: " + ", ".join(f"{limit:,} {name} ({spent[name]:,.6g} spent)" for name, limit in limits.items())
+        yield "limits: " + ", ".join(
+            f"{limit:,} {name} ({_spent(spent[name])} spent)" for name, limit in limits.items()
+        )
         if plan.models and limits.keys() != {"calls"}:
             longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
+
+
+def _spent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.6g}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:

@@ -21,7 +21,7 @@ from oprag.compare.analysis.best import Best, Curve, best_of, choose_economical,
 from oprag.compare.analysis.differences import Effect, SettingDifference, axis_pairs, compared, slices_of
 from oprag.compare.analysis.matrix import ResultMatrix, matrix_of
 from oprag.compare.analysis.settings import ORDERED_AXES, by_data, named, value_text, varying_axes
-from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary
+from oprag.compare.analysis.summary import COUNTS, MEASURED, PROBLEMS, SettingSummary, why_failed
 from oprag.compare.analysis.verdicts import Verdict, verdicts
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
@@ -169,6 +169,7 @@ class Results:
             OptionError: No such metric has scores.
         """
         if not self.ranking_metrics:
+            self._check_answered()
             advice = f"add one, such as token_f1; metrics with scores: {', '.join(self.metrics) or 'none'}"
             raise OptionError(f"no metric for which higher is better has scores; {advice}", self.metrics)
         if tuple(self.matrix.described.get("metrics", ())) == DEFAULT_METRICS:
@@ -189,9 +190,15 @@ class Results:
         metric = self.metric if metric is None else metric
         check_better(metric, self.matrix.described)
         if metric not in self.metrics:
+            self._check_answered()
             what = "no scores of" if metric in METRICS else "unknown metric"
             raise OptionError(f"{what} {metric!r}; metrics with scores: {', '.join(self.metrics) or 'none'}", metric)
         return metric
+
+    def _check_answered(self) -> None:
+        if (why := why_failed(self.settings)) is not None:
+            advice = "remove the cause, and run again with retry_failed=True (--retry-failed)"
+            raise OptionError(f"there are no scores, since {why}; {advice}", why)
 
     def label(self, setting: SettingSummary) -> str:
         """A short name of a setting that no other one has, such as "stuff, source, k=8": only what was varied.
@@ -392,11 +399,13 @@ class Results:
                     "status": "failed" if answer.failed else "answered",
                     "answer": answer.text,
                     "notes": [*answer.notes],
-                    "tokens": answer.input_tokens + answer.output_tokens,
+                    "tokens": answer.tokens,
                     **matrix.fields[column],
                     **{name: effective[row].get(name) for name in self.axis_columns},
                     **{name: _averaged_value(cell.values, name) for name in AVERAGED},
                 }
+                if answer.tokens is None:
+                    known |= dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "estimated"))
                 for name in (*matrix.metrics, *MEASURED):
                     if name in matrix.values and not np.isnan(value := matrix.values[name][row, column]):
                         known[name] = float(value)

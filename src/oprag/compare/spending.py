@@ -9,6 +9,7 @@ from oprag._internal.tokens import count
 # If pydantic is missing, this import raises the error that names the extra to install.
 from oprag.compare import validation  # noqa: F401
 from oprag.compare.db.records import Spent
+from oprag.compare.experiment_methods import UNKNOWN_USAGE
 from oprag.compare.validation import Amount, Natural, StrictModel
 from oprag.methods.answer import Completion, Usage
 from oprag.methods.prompts import Prompt
@@ -97,7 +98,7 @@ class Spending:
     def refusal(self, call: Spent) -> str | None:
         """Why a call with this maximum spending would exceed a limit; None if it is allowed."""
         for name, limit in self._limits:
-            spent = getattr(self.spent, name) + getattr(self._reserved, name)
+            spent = (getattr(self.spent, name) or 0) + getattr(self._reserved, name)
             if limit is not None and spent + getattr(call, name) > limit:
                 return (
                     f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it; "
@@ -116,4 +117,5 @@ class Spending:
         self.spent = self.spent.plus(Spent(1) if usage is None else self._spending(model, usage))
 
     def _spending(self, model: str, usage: Usage) -> Spent:
-        return Spent(1, usage.input_tokens + usage.output_tokens, self.cost(model, usage) or 0.0)
+        tokens = None if usage == UNKNOWN_USAGE else usage.input_tokens + usage.output_tokens
+        return Spent(1, tokens, self.cost(model, usage) or 0.0)

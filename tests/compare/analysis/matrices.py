@@ -100,6 +100,7 @@ def results_of(
                 embedded_tokens=5,
                 context_tokens=cell.context,
                 error="ModelError" if cell.scores[key] is None else None,
+                message="down" if cell.scores[key] is None else None,
                 notes=(),
                 route=None,
                 scores={metric: cell.scores[key]} if cell.scored and cell.scores[key] is not None else {},

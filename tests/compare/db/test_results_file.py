@@ -208,7 +208,7 @@ def test_spending_is_told_by_model_and_adds_up(tmp_path):
     one, two = ((model.identity, "answers") for model in PreparedExperiment(small).models.values())
     assert set(spending) == {one, two}
     assert report.spent.calls == sum(spent.calls for spent in spending.values())
-    assert report.spent.tokens == sum(spent.tokens for spent in spending.values())
+    assert report.spent.tokens == sum(spent.tokens or 0 for spent in spending.values())
     assert report.spent.money == pytest.approx(sum(spent.money for spent in spending.values()))
     assert spending[one].money < spending[two].money
 

@@ -39,6 +39,7 @@ __all__ = [
     "PROBLEMS",
     "SettingSummary",
     "ranked",
+    "why_failed",
 ]
 
 NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
@@ -57,6 +58,7 @@ PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut shor
 """The counts of a setting's answers that have a problem, and their names."""
 # Kept in a profile even with the default of `ContextOptions`: retrievers and commands have others.
 _ALWAYS = {*OP_RAG_16K, "order", "method"}
+_MAX_ERRORS = 3  # in a message
 _INDEX_OPTIONS = ("splitter", "chunk_size", "chunk_overlap", "embedder", "search", "store")
 
 
@@ -187,6 +189,19 @@ def ranked(settings: Iterable[SettingSummary], metric: str) -> list[SettingSumma
     sets = by_data(settings).values()
     means = {one.number: one.scores[metric].mean or 0.0 for one in chain(*sets) if metric in one.scores}
     return [one for some in sets for one in sorted(some, key=lambda one: -means.get(one.number, -inf))]
+
+
+def why_failed(settings: Iterable[SettingSummary]) -> str | None:
+    """The most frequent errors if all answers failed, else None."""
+    answers: list[AnswerRecord | None] = [
+        answer for one in settings for answer in one.matrix.answers[list(one.rows)].ravel().tolist()
+    ]
+    tried = [answer for answer in answers if answer is not None]
+    errors = Counter(f"{answer.error}: {answer.message}" for answer in tried if answer.failed)
+    if not tried or errors.total() < len(tried):
+        return None
+    named = ", ".join(f"{count:,} × {error}" for error, count in errors.most_common(_MAX_ERRORS))
+    return f"all answers failed: {named}"
 
 
 def _options(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:

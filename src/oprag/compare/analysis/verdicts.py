@@ -11,7 +11,7 @@ from oprag.compare.analysis.best import Curve, choose_economical, curves_of
 from oprag.compare.analysis.differences import Effect, compared, effects_of, highest
 from oprag.compare.analysis.matrix import ResultMatrix
 from oprag.compare.analysis.settings import by_data, counted, difference_text, listed, named, value_text, varying_axes
-from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.summary import SettingSummary, why_failed
 from oprag.compare.experiment_methods import PIPELINE
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.stats import FEW_UNITS, Difference
@@ -83,6 +83,9 @@ def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequenc
     """The setting to deploy; if scores can tell anything, order, length, the other axes, and own pipelines."""
     yield _deploy_verdict(scored, metric)
     matrix, data, varied = scored[0].matrix, scored[0].values["data"], varying_axes(scored)
+    for one in matrix.settings:
+        if one.own and one.values["data"] == data and (why := why_failed([one])) is not None:
+            yield _comparison_with(one), "Cannot tell", f"{why[0].upper()}{why[1:]}."
     scores = np.unique(np.concatenate([one.by_question(metric) for one in scored]))
     if len(scored) > 1 and (known := scores[~np.isnan(scores)].tolist()) in ([0.0], [1.0]):
         for question, axes in ((ORDER, {"order"}), (_LENGTH, {*_LENGTHS})):
@@ -203,6 +206,9 @@ def _pipeline_verdicts(
             continue
         difference = compared(own, other, metric).difference
         answer = {1: "Better", 0: "No significant difference", -1: "Worse"}[_direction(difference)]
-        name = str(own.values["method"]).removeprefix(PIPELINE)
         text = f"{metric} {difference} relative to {named(other.values, varying_axes(scored))}."
-        yield f"How does {name} compare?", answer, text
+        yield _comparison_with(own), answer, text
+
+
+def _comparison_with(own: SettingSummary) -> str:
+    return f"How does {str(own.values['method']).removeprefix(PIPELINE)} compare?"

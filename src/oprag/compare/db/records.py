@@ -113,19 +113,24 @@ Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may con
 
 @dataclass(frozen=True)
 class Spent:
-    """Model calls, including failed ones, with the tokens read and written, and their price if known."""
+    """Model calls, including failed ones, with the tokens read and written, and their price if known.
+
+    The tokens are None if those of a call are unknown.
+    """
 
     calls: int = 0
-    tokens: int = 0
+    tokens: int | None = 0
     money: float = 0.0
 
     def plus(self, other: Spent) -> Spent:
         """Return the sum of both."""
-        return Spent(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
+        tokens = None if self.tokens is None or other.tokens is None else self.tokens + other.tokens
+        return Spent(self.calls + other.calls, tokens, self.money + other.money)
 
     def minus(self, other: Spent) -> Spent:
-        """Return the difference of both."""
-        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.money - other.money)
+        """Return the difference of both, whose tokens are known."""
+        tokens = (self.tokens or 0) - (other.tokens or 0)
+        return Spent(self.calls - other.calls, tokens, self.money - other.money)
 
 
 # Cached work
@@ -277,6 +282,12 @@ class AnswerRecord(NamedTuple):
         """Whether answering failed."""
         return self.error is not None
 
+    @property
+    def tokens(self) -> int | None:
+        """Input and output tokens; None if an own pipeline did not report them."""
+        total = self.input_tokens + self.output_tokens
+        return total if total or not self.estimated else None
+
 
 class Failure(NamedTuple):
     """Failed questions with the same error class: its most frequent message, and their number."""
@@ -298,6 +309,12 @@ class RunRecord(NamedTuple):
 _USAGE = (
     "input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, "
     "estimated INTEGER NOT NULL CHECK (estimated IN (0, 1))"
+)
+# Own pipelines may not report their tokens; then none are counted.
+_UNKNOWN = "{0}estimated AND {0}input_tokens + {0}output_tokens = 0"
+_TOKENS = ", ".join(
+    f"iif({_UNKNOWN.format('answers.')}, NULL, answers.{name}) AS {name}"
+    for name in ("input_tokens", "output_tokens", "cached_tokens")
 )
 _AXES = ", ".join(f"""json_extract(cells."values", '$.{name}') AS "{name}\"""" for name in CELL_COLUMNS)
 _OTHERS = ", ".join(f"'$.{name}'" for name in CELL_COLUMNS)
@@ -331,16 +348,17 @@ CREATE TABLE answers (cell TEXT NOT NULL REFERENCES cells, question TEXT NOT NUL
 CREATE VIEW results AS SELECT experiments.name AS experiment, {_AXES},
     json_remove(cells."values", {_OTHERS}) AS options, questions.name AS question_id, questions.question,
     answers.status, answers.text AS answer, answers.error, answers.message, answers.notes, answers.route,
-    answers.calls, answers.input_tokens, answers.output_tokens, answers.cached_tokens, answers.estimated,
+    answers.calls, {_TOKENS}, answers.estimated,
     answers.embedded_tokens, answers.context_tokens, answers.context_embedder_tokens, answers.context_chunks,
     answers.seconds, answers.cpu_seconds, answers.peak_memory_mib, answers.scores
     FROM experiments JOIN json_each(experiments.cells) AS cell JOIN json_each(experiments.questions) AS asked
     JOIN answers ON answers.cell = cell.value AND answers.question = asked.value
     JOIN cells ON cells.key = answers.cell JOIN questions ON questions.key = answers.question;
-CREATE VIEW spending AS SELECT runs.experiment, model, purpose, sum(calls) AS calls, sum(tokens) AS tokens,
-    sum(money) AS money FROM (
-        SELECT run, model, {_PURPOSE}, 1 AS calls, input_tokens + output_tokens AS tokens, coalesce(money, 0.0) AS money
-        FROM replies UNION ALL SELECT run, model, {_PURPOSE}, 1, 0, 0.0 FROM failed_calls
+CREATE VIEW spending AS SELECT runs.experiment, model, purpose, sum(calls) AS calls,
+    iif(count(tokens) = count(*), sum(tokens), NULL) AS tokens, sum(money) AS money FROM (
+        SELECT run, model, {_PURPOSE}, 1 AS calls, coalesce(money, 0.0) AS money,
+        iif({_UNKNOWN.format("")}, NULL, input_tokens + output_tokens) AS tokens FROM replies
+        UNION ALL SELECT run, model, {_PURPOSE}, 1, 0.0, 0 FROM failed_calls
     ) JOIN runs ON runs.id = run GROUP BY runs.experiment, model, purpose;
 """
 

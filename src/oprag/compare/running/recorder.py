@@ -31,6 +31,7 @@ from oprag.compare.running.retrieval import Retrieval, VectorSource
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
 from oprag.methods.answer import Answer
+from oprag.methods.run import EMPTY
 
 __all__ = ["Recorder", "score_all"]
 
@@ -100,6 +101,8 @@ class Recorder:
 
     def _found(self, outcome: Outcome, answer: Answer) -> _Found:
         if kind_of(outcome.item.cell.method).own:
+            if not answer.text.strip():
+                outcome.notes.append(EMPTY)
             return self._returned(outcome, answer.parsed)
         context = answer.context
         if context is None:
