@@ -209,11 +209,21 @@ def test_a_runnable_is_invoked_and_its_tokens_are_those_of_its_calls(tmp_path):
         )
         return twice | RunnableLambda(lambda message: message.content)
 
-    row = compare(asked(chain(usage), max_concurrency=1), tmp_path / "r.db").rows[0]
+    row = compare(asked(chain(usage), max_concurrency=1, limits={"tokens": 9_999}), tmp_path / "r.db").rows[0]
     assert row["tokens"] == 2 * 34
     # If one call says nothing, the sum is unknown.
     row = compare(asked(chain(usage, None), max_concurrency=1), tmp_path / "s.db").rows[0]
     assert row["tokens"] is None
+
+
+def test_a_token_limit_stops_at_unknown_tokens(tmp_path):
+    limited = asked(lambda _: "x", max_concurrency=1, limits={"tokens": 10**6})
+    for _ in range(2):
+        run = compare(limited, tmp_path / "r.db").run
+        assert run is not None
+        assert (run.spent.calls, run.spent.tokens) == (1, None)
+        assert "a pipeline did not report its tokens, which limits.tokens needs; use limits.calls" in run.outcome
+    assert "limits: 1,000,000 tokens (unknown spent)" in make_plan(limited, tmp_path / "r.db").describe()
 
 
 class Talking(CustomLLM):

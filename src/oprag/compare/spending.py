@@ -98,8 +98,12 @@ class Spending:
     def refusal(self, call: Spent) -> str | None:
         """Why a call with this maximum spending would exceed a limit; None if it is allowed."""
         for name, limit in self._limits:
-            spent = (getattr(self.spent, name) or 0) + getattr(self._reserved, name)
-            if limit is not None and spent + getattr(call, name) > limit:
+            if limit is None:
+                continue
+            if getattr(self.spent, name) is None:
+                return f"a pipeline did not report its tokens, which limits.{name} needs; use limits.calls instead"
+            spent = getattr(self.spent, name) + getattr(self._reserved, name)
+            if spent + getattr(call, name) > limit:
                 return (
                     f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it; "
                     "raise the limit to continue"
