@@ -9,10 +9,17 @@ import pytest
 import typer
 from rich.console import Console
 
-from oprag.cli.console import EXIT_INTERRUPTED, WorkProgress, errors_on_one_line
+from oprag.cli.console import EXIT_INTERRUPTED, WorkProgress, console, errors_on_one_line, print_status
 from oprag.cli.run import progress_text
 from oprag.compare.db.records import Spent
 from oprag.compare.running.run import RunReport
+
+
+def test_text_is_printed_unchanged(capsys):
+    print_status(":m: [bold]")
+    console().print(":m: [bold]")
+    assert capsys.readouterr() == (":m: [bold]\n",) * 2
+
 
 # Errors
 

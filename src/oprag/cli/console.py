@@ -90,7 +90,7 @@ def console() -> Console:
 @cache
 def error_console() -> Console:
     """Return the console for standard error, for progress, warnings and errors."""
-    return Console(stderr=True)
+    return Console(stderr=True, emoji=False)
 
 
 def print_status(message: str, style: str = "") -> None:
