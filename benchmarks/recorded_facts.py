@@ -238,20 +238,9 @@ def _as_first_recorded(told: dict[str, Any]) -> dict[str, Any]:
     for one in settings:
         del one["measurements"]
     told["differences"] = told["differences"] and [_as_pair(one) for one in told["differences"]]
-    for curve in told.get("curves", ()):
-        points = {str(point["value"]): point for point in curve["points"]}
-        best = curve.pop("sweet_spot")
-        curve["best"] = best and points[str(best)]
-        curve["contenders"] = [points[str(value)] for value in curve["contenders"]]
-        curve["highest"] = points[str(curve["highest"])]
-        others = {str(one["baseline"][curve["axis"]]): one for one in curve.pop("others")}
-        behind = [(others[value], point) for value, point in points.items() if value in others]
-        higher = (one["difference"]["significant"] and one["difference"]["low"] > 0 for one, _ in behind)
-        pairs = [{**_as_pair(one), "point": point} for one, point in behind]
-        kept = ("difference", "adjusted_p", "point")
-        curve["behind"] = [
-            {**{name: pair[name] for name in kept}, "shown": shown} for pair, shown in zip(pairs, higher, strict=True)
-        ]
+    # Recorded from Python instead.
+    for name in ("metric", "deploy", "verdicts", "curves", "checks"):
+        told.pop(name, None)
     return told
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,11 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
         "How much context is worth its tokens",
     ]
     data = json.loads(done(path, "--json").stdout)
+    results = Results.open(tmp_path / "harbour.db")
+    assert (data["metric"], data["deploy"]) == (results.metric, [results.deployed().values])
+    assert data["verdicts"] == [asdict(verdict) for verdict in results.verdicts()]
+    assert [one["points"] for one in data["curves"]] == [[2, 4]] * 3
+    assert data["checks"] == []
     settings = sorted(data["settings"], key=lambda row: -row["scores"]["rouge_l"]["mean"])
     assert len(settings) == 6
     for line, row in zip(lines, settings, strict=False):
@@ -378,6 +384,13 @@ def test_a_minimum_that_is_not_reached_is_exit_code_1(path):
     assert result.exit_code == 0, result.output
     assert "token_f1 of k=" in result.stderr
     assert "minimum 0.1\n" in result.stderr
+    result = gate(path, "--fail-under", "token_f1=0.99", "--fail-under", "rouge_l=0", "--json")
+    assert result.exit_code == 1
+    checks = json.loads(result.stdout)["checks"]
+    assert [(one["metric"], one["minimum"], one["passed"]) for one in checks] == [
+        ("token_f1", 0.99, False),
+        ("rouge_l", 0.0, True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -410,6 +423,10 @@ def test_what_became_worse_is_exit_code_1(tmp_path):
     result = gate(bad, "--against", old, "--metric", "token_f1")
     assert result.exit_code == 1, result.output
     assert f"since {old}, n = 20: worse" in " ".join(result.stderr.split())
+    checks = json.loads(gate(bad, "--against", old, "--metric", "token_f1", "--json").stdout)["checks"]
+    assert {one["setting"]["order"] for one in checks} == {"source", "rank"}
+    assert [one["passed"] for one in checks] == [False] * 4
+    assert max(one["difference"]["high"] for one in checks) < 0
     result = gate(bad, "--against", tmp_path / "none.db")
     assert result.exit_code == 2
     assert "file not found" in result.stderr

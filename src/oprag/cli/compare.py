@@ -7,18 +7,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from oprag._internal.masking import describe, reason
-from oprag.cli.console import EXIT_INCOMPLETE, echo_json, print_status
+from oprag.cli.console import echo_json, print_status
 from oprag.cli.options import LIMITS, MODEL, OUTPUT, Indexing, Running, declare, typed_options
 from oprag.errors import ExperimentError, InputFileError, OpragError, OptionError
 from oprag.index.tokenizers import LOCAL
 
 if TYPE_CHECKING:
+    from oprag.cli.run import Check
     from oprag.compare.experiment import Experiment
     from oprag.compare.results import Results
 
@@ -92,11 +94,16 @@ def compare(
         planned = plan_of(experiment, path, retry_failed=how.retry_failed)
         echo_json(plan_as_json(planned)) if how.as_json else typer.echo(planned.describe())
         return
-    results = run_and_print(
-        experiment, path, how, metric, read=[place], csv=csv, profile=profile, axis=axis, measure=measure, ray=ray
+    run_and_print(
+        *(experiment, path, how, metric),
+        read=[place],
+        csv=csv,
+        profile=profile,
+        axis=axis,
+        measure=measure,
+        ray=ray,
+        checks=lambda results: chain(_reached(results, minima), _not_worse(results, against, metric)),
     )
-    if not all([*_reached(results, minima), *_not_worse(results, against, metric)]):
-        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
@@ -151,18 +158,22 @@ def _minimum(given: str) -> tuple[str, float]:
     return name, value
 
 
-def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[bool]:
-    """Print whether the setting to deploy reaches each minimum score, and yield it."""
+def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[Check]:
+    """Whether the setting to deploy reaches each minimum score."""
+    from oprag.cli.run import Check
+
     for metric, minimum in minima:
         setting = results.deployed(metric)
         mean = setting.scores[metric].mean or 0.0
         status = "" if mean >= minimum else ": not reached"
-        print_status(f"{metric} of {results.label(setting)}: {mean:.3f}, minimum {minimum:g}{status}")
-        yield mean >= minimum
+        text = f"{metric} of {results.label(setting)}: {mean:.3f}, minimum {minimum:g}{status}"
+        values = {"metric": metric, "setting": dict(setting.values), "mean": mean, "minimum": minimum}
+        yield Check(mean >= minimum, text, values)
 
 
-def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[bool]:
-    """Print how each setting compares with an earlier results file, and yield whether it is not worse."""
+def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[Check]:
+    """Whether each setting is not significantly worse than in an earlier results file."""
+    from oprag.cli.run import Check, difference_as_json
     from oprag.compare.analysis.differences import changes_since
     from oprag.compare.results import Results
 
@@ -174,8 +185,9 @@ def _not_worse(results: Results, against: str | None, metric: str | None) -> Ite
         worse = one.difference.significantly_lower
         verdict = "worse" if worse else "not significantly worse"
         change = f"{one.difference} since {against}, n = {one.difference.n:,}: {verdict}"
-        print_status(f"{name} of {results.label(one.setting)}: {change}")
-        yield not worse
+        values = {"metric": name, "setting": dict(one.setting.values), "against": against}
+        values["difference"] = difference_as_json(one.difference)
+        yield Check(not worse, f"{name} of {results.label(one.setting)}: {change}", values)
 
 
 @typed_options(indexed=Indexing, running=Running)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from rich.table import Table as RichTable
@@ -18,8 +18,9 @@ from oprag._internal.masking import describe
 from oprag._internal.text_table import safe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, console, echo_json, print_status
 from oprag.cli.options import Running
+from oprag.compare.analysis.best import Curve, choose_economical
 from oprag.compare.analysis.differences import SettingDifference
-from oprag.compare.analysis.settings import amount, money_text
+from oprag.compare.analysis.settings import ORDERED_AXES, amount, by_data, money_text
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.data.data_set import files_of
 from oprag.compare.db.records import Failure
@@ -32,15 +33,24 @@ from oprag.compare.report.page import Part, Table, Text
 from oprag.compare.results import CSV, Results
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
+from oprag.compare.stats import Difference
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.profile import PROFILE, write_profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 
-__all__ = ["plan_as_json", "plan_of", "progress_text", "run_and_print"]
+__all__ = ["Check", "difference_as_json", "plan_as_json", "plan_of", "progress_text", "run_and_print"]
 
 _MAX_ROWS = 10  # of the table of settings
 _GAP = 2  # characters between two columns
 _NAME_WIDTH = 20  # characters of a name column before it is folded to make room for other columns
+
+
+class Check(NamedTuple):
+    """Whether a setting scores enough, as a line of text and as JSON values."""
+
+    passed: bool
+    text: str
+    values: dict[str, Any]
 
 
 def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool) -> Plan:
@@ -63,8 +73,11 @@ def run_and_print(
     axis: str = "order",
     measure: bool = False,
     ray: str | None = None,
-) -> Results:
-    """Run an experiment, and print its results and how to continue; exit unless every question has an answer.
+    checks: Callable[[Results], Iterable[Check]] = lambda _: (),
+) -> None:
+    """Run an experiment, and print its results and how to continue.
+
+    Exit unless every question has an answer and the results pass the checks.
 
     Outputs that cannot be written, or would replace an input, are rejected before any model is called.
     """
@@ -82,14 +95,25 @@ def run_and_print(
         results.to_csv(csv)
         print_status(f"CSV: {csv}")
     metric = metric or (results.metric if results.ranking_metrics else None)
+    checked = checks(results) if report.complete else ()
     if how.as_json:
-        _print_json(plan, report, results, failures, axis)
+        checked = list(checked)
+        about = {"plan": plan_as_json(plan), "report": asdict(report), "failures": [one._asdict() for one in failures]}
+        about["checks"] = [{**one.values, "passed": one.passed} for one in checked]
+        _print_json(results, metric, axis, about)
     else:
         _print_tables(results, metric, axis, everything=how.everything, measured=measure)
     if measure and (missing := sum(one.answered - one.measured for one in results.settings)):
         advice = "measure all of them in a new file with --results"
         print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
     _print_next_steps(report, results, failures)
+    _end(report, results, metric, profile, checked)
+
+
+def _end(
+    report: RunReport, results: Results, metric: str | None, profile: str | None, checked: Iterable[Check]
+) -> None:
+    """Write the profile, print the checks, and exit unless every question has an answer and each check is passed."""
     if profile is not None and report.complete:
         metric = results.ranking_metric(metric)
         setting = results.deployed(metric)
@@ -100,7 +124,12 @@ def run_and_print(
         print_status("No profile was written, because some questions have no answer yet.", "yellow")
     if not report.complete:
         raise typer.Exit(EXIT_INTERRUPTED if report.outcome == "interrupted" else EXIT_INCOMPLETE)
-    return results
+    passed = []
+    for one in checked:
+        print_status(one.text)
+        passed.append(one.passed)
+    if not all(passed):
+        raise typer.Exit(EXIT_INCOMPLETE)
 
 
 def _check_metric(metric: str | None, experiment: Experiment) -> None:
@@ -222,18 +251,23 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
     return asdict(plan) | {"limits": plan.limits.model_dump(), "calls": plan.calls, "money": plan.money}
 
 
-def _print_json(plan: Plan, report: RunReport, results: Results, failures: Sequence[Failure], axis: str) -> None:
+def _print_json(results: Results, metric: str | None, axis: str, about: Mapping[str, Any]) -> None:
     """Print everything about a run and its results as JSON, with the differences along an axis."""
+    scored = by_data([one for one in results.settings if metric in one.scores])
+    ranks = metric is not None and bool(scored)
+    ordered = [name for name in results.axes if name in ORDERED_AXES]
     echo_json(
         {
             "experiment": results.experiment,
             "results": str(results.path),
-            "plan": plan_as_json(plan),
-            "report": asdict(report),
             "cores": list(results.matrix.cores),
             "settings": [_setting_as_json(setting) for setting in results.settings],
-            "differences": [_difference_as_json(pair) for pair in results.differences(axis)],
-            "failures": [failure._asdict() for failure in failures],
+            "differences": [_pair_as_json(pair) for pair in results.differences(axis)],
+            "metric": metric,
+            "deploy": [dict(choose_economical(some, metric)[0].values) for some in scored.values() if metric],
+            "verdicts": [asdict(verdict) for verdict in results.verdicts(metric)] if ranks else [],
+            "curves": [_curve_as_json(one) for name in ordered if ranks for one in results.curves(name, metric)],
+            **about,
         }
     )
 
@@ -248,15 +282,32 @@ def _setting_as_json(setting: SettingSummary) -> dict[str, Any]:
     }
 
 
-def _difference_as_json(pair: SettingDifference) -> dict[str, Any]:
-    difference = pair.difference
+def _pair_as_json(pair: SettingDifference) -> dict[str, Any]:
     return {
         "metric": pair.metric,
         "axis": pair.axis,
         "setting": dict(pair.setting.values),
         "baseline": dict(pair.baseline.values),
-        "difference": asdict(difference)
-        | {"excludes_zero": difference.excludes_zero, "significant": difference.significant},
+        "difference": difference_as_json(pair.difference),
+    }
+
+
+def difference_as_json(difference: Difference) -> dict[str, Any]:
+    """Convert a difference to JSON values."""
+    return asdict(difference) | {
+        "excludes_zero": difference.excludes_zero,
+        "significant": difference.significant,
+    }
+
+
+def _curve_as_json(curve: Curve) -> dict[str, Any]:
+    spot = curve.sweet_spot
+    return {
+        "axis": curve.axis,
+        "values": dict(curve.values),
+        "points": [point.values[curve.axis] for point in curve.points],
+        "contenders": [point.values[curve.axis] for point in curve.contenders],
+        "sweet_spot": None if spot is None else spot.values[curve.axis],
     }
 
 
