@@ -278,6 +278,9 @@ def test_failures_are_told_by_cause_and_tried_again_when_asked(tmp_path):
 ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),
+    "same": (NO_MODEL, ("--compare-axis", "search"), "search is the same in all settings; axes that can be", 2),
+    "ineffective": (NO_MODEL, ("--compare-axis", "model"), "model is the same in all settings", 2),
+    "data": (NO_MODEL, ("--compare-axis", "data"), "data sets are not compared; axes that can be compared: ", 2),
     "seeds": (NO_MODEL, ("--compare-axis", "seed"), "averaged over the axis 'seed'", 2),
     "measure and ray": (NO_MODEL, ("--measure", "--ray", "local"), "remove --ray", 2),
     "folder": (NO_MODEL, ("--results", "/nowhere/at/all.db"), "its folder does not exist", 1),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["compare", "read_experiment", "report", "sweep"]
 
 _NONE = "none"
+_ORDER = "order"
 _COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
 _METRIC = declare(
     "The main metric. Default: the first metric that has scores and for which higher is better.", panel=OUTPUT
@@ -53,7 +54,7 @@ def compare(
     axis: str = declare(
         "The axis whose values are compared; the first value is the baseline.",
         "--compare-axis",
-        default="order",
+        default=_ORDER,
         panel=OUTPUT,
     ),
     metric: str | None = _METRIC,
@@ -87,6 +88,7 @@ def compare(
     with redirect_stdout(sys.stderr):
         experiment, place = read_experiment(file, how.changes(money=limit_money))
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
+    _check_compared(axis, experiment)
     path = Path(results_file) if results_file is not None else place.with_suffix(".db")
     if against is not None and not Path(against).is_file():
         raise InputFileError(f"file not found: {against}", against)
@@ -104,6 +106,19 @@ def compare(
         ray=ray,
         checks=lambda results: chain(_reached(results, minima), _not_worse(results, against, metric)),
     )
+
+
+def _check_compared(axis: str, experiment: Experiment) -> None:
+    """Reject an axis that does not vary; the default is compared where it does."""
+    from oprag.compare.grid import AVERAGED, axes, has_effect
+
+    cells = [cell.values for cell in experiment.grid_cells.cells]
+    values = {name: [one[name] for one in cells if has_effect(name, one)] for name in axes()}
+    varied = [name for name, some in values.items() if any(value != some[0] for value in some)]
+    varied = [name for name in varied if name not in (*AVERAGED, "data")]
+    if axis not in (_ORDER, *varied):
+        why = "data sets are not compared" if axis == "data" else f"{axis} is the same in all settings"
+        raise OptionError(f"--compare-axis: {why}; axes that can be compared: {', '.join(varied) or 'none'}", axis)
 
 
 def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
