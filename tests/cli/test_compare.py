@@ -275,6 +275,16 @@ def test_failures_are_told_by_cause_and_tried_again_when_asked(tmp_path):
     assert data["report"]["answered"] == 32
 
 
+def test_failures_that_would_occur_again_are_not_to_be_retried(tmp_path):
+    path = write_experiment(
+        tmp_path, 'method = "context_only"\ntoken_budget = [4, 999]\nheader = "words that do not fit"'
+    )
+    told = done(path, code=1).stderr
+    assert re.search(r"4 × BudgetError: none of the \d+ retrieved chunks fits token_budget=4: ", told)
+    assert "A BudgetError would occur again: change the setting as its message says." in told
+    assert "--retry-failed" not in told
+
+
 ERRORS = {
     "no such axis": (NO_MODEL.replace("order", "ordr"), (), "harbour.toml: ", 2),
     "compare axis": (NO_MODEL, ("--compare-axis", "ordr"), "unknown axis 'ordr'; did you mean 'order'?", 2),

@@ -40,16 +40,18 @@ def served(monkeypatch):
     return servers
 
 
-async def test_files_of_a_folder_are_served_by_their_names_in_it(folder, served):
+async def test_files_of_a_folder_are_served_by_their_names_in_it(folder, served, capsys):
     result = run("mcp", folder, "--k", 3)
     assert result.exit_code == 0, result.output
     assert result.stdout == ""
-    assert "Serving 4 files" in result.stderr
+    assert result.stderr.startswith(f"Reading 4 files of {folder}.\n")
     async with connected(served[0]) as client:
         found = await client.call("search", query="This is sub/c.rst.")
         assert len(found.documents) == 3
         outline = (await client.call("outline")).text
     assert [line.split(":")[0] for line in outline.splitlines()[1:]] == ["- a.txt", "- b.md", "- sub/c.rst"]
+    # Another thread reads them, at once.
+    assert f"Serving 3 files of {folder}.\n" in result.stderr + capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,12 @@ def test_a_profile_that_cannot_be_used_is_one_sentence(book, tmp_path, model_opt
     result = run(model_options, book, QUESTION, "--profile", path)
     assert result.exit_code == 2
     assert result.stderr == f"Error: cannot read the profile {path}: No such file or directory\n"
-    path.write_text("format = 1\n[context]\nordr = 'rank'")
-    result = run(model_options, book, QUESTION, "--profile", path)
-    assert result.exit_code == 2
-    assert result.stderr == "Error: mine.toml: context: unknown option 'ordr'; did you mean 'order'?\n"
+    for content, message in (
+        ("format = 1\n[context]\nordr = 'rank'", "context: unknown option 'ordr'; did you mean 'order'?"),
+        ("[contexts]\nk = 3", "unknown table or key 'contexts'; did you mean 'context'?"),
+        ("[x]\nk = 3", "unknown table or key 'x'; expected one of format, written_by, about, context, method"),
+    ):
+        path.write_text(content)
+        result = run(model_options, book, QUESTION, "--profile", path)
+        assert result.exit_code == 2
+        assert result.stderr == f"Error: mine.toml: {message}\n"

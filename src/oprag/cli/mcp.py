@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from oprag.chunk import counted
 from oprag.cli.ask import content_of, index_sources, retriever_of
 from oprag.cli.console import print_status
 from oprag.cli.options import Indexing, declare, typed_options
@@ -46,7 +47,7 @@ def mcp(
     indexing = Indexing(**indexed)
     context_options = ContextOptions(**{"k": DEFAULT_K, "token_budget": 4_000, **options})
     names = _files(folder)
-    print_status(f"Serving {len(names)} files of {folder}.")
+    print_status(f"Reading {counted(len(names), 'file')} of {folder}.")
 
     def make(report: Callable[[int, int], None]) -> Any:
         try:
@@ -79,6 +80,7 @@ def _sources(folder: Path, names: Sequence[str]) -> dict[str, str | list[str]]:
             print_status(f"Skipped: {error}", "yellow")
     if not sources:
         raise InputFileError(f"no file of {folder} could be read", str(folder))
+    print_status(f"Serving {counted(len(sources), 'file')} of {folder}.")
     return sources
 
 

@@ -34,7 +34,7 @@ from oprag.compare.results import CSV, Results
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.run import RunReport, run
 from oprag.compare.stats import Difference
-from oprag.errors import ExperimentError, OptionError
+from oprag.errors import BudgetError, ExperimentError, OptionError
 from oprag.methods.profile import PROFILE, write_profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 
@@ -230,7 +230,7 @@ def _print_next_steps(report: RunReport, results: Results, failures: Sequence[Fa
         print_status(f"{sum(one.count for one in failures):,} questions in cells failed:", "yellow")
         for one in failures:
             print_status(f"  {one.count:,} × {one.error}: {one.message}", "yellow")
-        print_status("They are excluded from all means. Retry them with --retry-failed.", "yellow")
+        print_status(f"They are excluded from all means. {' '.join(_retrying(failures))}", "yellow")
     for note, advice in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
@@ -241,6 +241,15 @@ def _print_next_steps(report: RunReport, results: Results, failures: Sequence[Fa
         left = f"{report.remaining:,} questions in cells are left"
         print_status(f"Stopped: {report.outcome}. {left}; run the same command to continue.", "yellow")
     print_status(f"Results: {results.path}")
+
+
+def _retrying(failures: Sequence[Failure]) -> Iterator[str]:
+    """What to do about failures; chunks or a prompt that do not fit, never will."""
+    final = BudgetError.__name__
+    if any(one.error != final for one in failures):
+        yield "Retry them with --retry-failed."
+    if any(one.error == final for one in failures):
+        yield f"A {final} would occur again: change the setting as its message says."
 
 
 # Results

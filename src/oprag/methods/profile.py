@@ -155,9 +155,11 @@ def read_profile(path: str | os.PathLike[str] = FILE_NAME) -> Profile:
         InputFileError: The file is missing, cannot be read or is not valid TOML.
         OptionError: The file has an unsupported format, or a key is unknown or invalid.
     """
+    content = read_toml(Path(path), "profile")
     try:
-        return Profile(**read_toml(Path(path), "profile"))
-    except ValidationError as error:
+        check_names(content, Profile.model_fields, what="table or key")
+        return Profile(**content)
+    except (OptionError, ValidationError) as error:
         raise OptionError(f"{Path(path).name}: {reason(error)}", path) from error
 
 

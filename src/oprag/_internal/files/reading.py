@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import Any
 
 from oprag.errors import InputFileError, OpragError
 
-__all__ = ["file_text", "read_toml"]
+__all__ = ["file_text", "not_utf8", "read_toml"]
 
 
 def file_text(name: str, data: bytes) -> str:
@@ -16,16 +17,19 @@ def file_text(name: str, data: bytes) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputFileError(
-            f"{name} is not UTF-8 text: byte {error.start:,} is 0x{data[error.start]:02x}; convert it first, for "
-            "example with iconv -f latin1 -t utf-8",
-            name,
-        ) from error
+        raise InputFileError(f"{name} {not_utf8(error)}", name) from error
     if "\0" in text:
         raise InputFileError(f"{name} is not a text file: it contains null bytes", name)
     if not text.strip():
         raise InputFileError(f"{name} contains no text", name)
     return text
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Why a text cannot be decoded, and how to convert its file."""
+    encoding = "utf-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin1"
+    where = f"is not UTF-8 text: byte {error.start:,} is 0x{error.object[error.start]:02x}"
+    return f"{where}; convert the file first, for example with iconv -f {encoding} -t utf-8"
 
 
 def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 from oprag._internal.files.limits import MEGABYTE, limit, variable
 from oprag._internal.files.opening import open_regular, resolved, same_drive
 from oprag._internal.files.pdf import is_pdf, pdf_pages
-from oprag._internal.files.reading import file_text
+from oprag._internal.files.reading import file_text, not_utf8
 from oprag._internal.masking import describe, error_text, listed
 from oprag.compare.data.data_set import DocumentText
 from oprag.compare.validation import Name, Text, message_of, pydantic
@@ -273,10 +273,7 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RecordError(
-            f"is not UTF-8 text: byte {error.start:,} is 0x{error.object[error.start]:02x}; convert the file first, "
-            "for example with iconv -f latin1 -t utf-8"
-        ) from error
+        raise RecordError(not_utf8(error)) from error
 
 
 _ENDINGS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")

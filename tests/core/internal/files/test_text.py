@@ -13,7 +13,8 @@ def test_line_ends_stay_and_a_byte_order_mark_goes():
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"ab\xe9 c", ("byte 2 is 0xe9", "iconv")),
+        (b"ab\xe9 c", ("byte 2 is 0xe9", "iconv -f latin1 -t utf-8")),
+        ("ab".encode("utf-16"), ("byte 0 is 0x", "iconv -f utf-16 -t utf-8")),
         (b"a\0b", ("null bytes",)),
         (b" \n", ("contains no text",)),
         (b"", ("contains no text",)),
