@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, ROOTS, SOURCE_FIELDS, START_FIELDS, USED_FIELDS
+from oprag.positions.fields import LABEL_FIELD, ROOTS, SOURCE_FIELDS, START_FIELDS, USED_FIELDS, level_fields
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -343,10 +343,10 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     conflicting = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
     tied = by_page and not conflicting and shared(facts.chunks, chosen.keys)
     missing = (Uncertain(_of_missing(facts), "alone"),) if None in chosen.keys else ()
-    documents = [chunk.document_id for chunk in facts.chunks]
-    by_document = chosen.kind is PositionKind.STAMPED and not facts.pages and numberings(facts.chunks) == {None}
-    if by_document and len(set(documents)) > 1:
-        return {index: (Uncertain(BY_DOCUMENT, "across", name),) for index, name in enumerate(documents)}
+    if chosen.kind is PositionKind.STAMPED and not facts.pages and len(facts.chunks) > 1:
+        documents = [chunk.document_id for chunk in facts.chunks]
+        if len(set(documents)) > 1 and numberings(facts.chunks) == {None}:
+            return {index: (Uncertain(BY_DOCUMENT, "across", name),) for index, name in enumerate(documents)}
     found: dict[int, tuple[Uncertain, ...]] = {}
     for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
         if key is None:
@@ -427,8 +427,9 @@ class Offsets(NamedTuple):
     def of(cls, chunks: Sequence[Chunk]) -> Offsets | None:
         """The offsets of chunks; None if anything else may tell the place of one."""
         field = next((name for name in START_FIELDS if chunks and name in chunks[0].metadata), "")
-        order = SourceOrder([], PositionKind.OFFSET, field, [], [], basis="assumed")
-        return cls(order, []).with_more(chunks) if field else None
+        if not field or not _states_only_offset(chunks[0], field, chunks[0]):
+            return None
+        return cls(SourceOrder([], PositionKind.OFFSET, field, [], [], basis="assumed"), []).with_more(chunks)
 
     @property
     def sequence(self) -> list[int]:
@@ -445,6 +446,9 @@ class Offsets(NamedTuple):
                 return None
             start, text = chunk.metadata[field], chunk.text
             new.append((start, start + len(text), text, index))
+        if any(map(level_fields, {tuple(chunk.metadata) for chunk in chunks})):
+            # Offsets may begin again in each section.
+            return None
         claims = sorted([*self.claims, *new])
         for first, second in pairwise(claims):
             if (first[3] >= before or second[3] >= before) and not _agree(first, second):

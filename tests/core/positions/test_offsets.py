@@ -180,6 +180,7 @@ ODD: list[dict[str, Any]] = [
     {"start_index": "5"},
     {"start_index": 5},
     {"start_index": -1},
+    {"Header 2": "of a section"},
     {"title": "of no place"},
     {"span": Span(0, 9)},
     {"next_id": "next"},
