@@ -274,8 +274,8 @@ instruction = "Be short."
     ("text", "message"),
     [
         ("format = 2", "format: Input should be 1"),
-        ("k = 3", "k: Extra inputs are not permitted"),
-        ("[contxt]\nk = 3", "contxt: Extra inputs are not permitted"),
+        ("k = 3", "unknown table or key 'k'; expected one of format, written_by, about, context, method"),
+        ("[contxt]\nk = 3", "unknown table or key 'contxt'; did you mean 'context'?"),
         ("context = 3", "context: Input should be a valid dictionary"),
         ("[context]\nordr = 'rank'", "context: unknown option 'ordr'; did you mean 'order'"),
         ("[method]\nk = 3", "method: unknown option 'k'"),
