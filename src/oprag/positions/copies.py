@@ -18,7 +18,7 @@ from oprag.positions.fields import (
 from oprag.positions.overlaps import overlap_of
 from oprag.positions.values import comparable
 
-__all__ = ["Again", "copies_of"]
+__all__ = ["Again", "copies_of", "stated_place"]
 
 # Minimum number of different texts that occur again in a row amid a listing; fewer may come from a source that repeats
 # itself.
@@ -91,12 +91,16 @@ def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int,
 
 def _identity(chunk: Chunk, *, stamped: bool) -> Any:
     """Return what two copies of a chunk share: the text, and what tells its place, with stamps of one numbering."""
-    metadata = chunk.metadata
-    fields = metadata.keys() & _PLACES
-    if not stamped and metadata.get(NUMBERING_FIELD) is not None:
+    place = stated_place(chunk.metadata)
+    if not stamped and chunk.metadata.get(NUMBERING_FIELD) is not None:
         # Each call of a stamping step begins at 0.
-        fields -= {STAMP_FIELD}
-    return chunk.text, tuple((name, comparable(metadata[name])) for name in sorted(fields)), chunk.span
+        place = tuple(stated for stated in place if stated[0] != STAMP_FIELD)
+    return chunk.text, place, chunk.span
+
+
+def stated_place(metadata: Mapping[str, Any]) -> tuple[tuple[str, int | float | str], ...]:
+    """Return what metadata state about the place of a chunk; stores may return numbers in another form."""
+    return tuple((name, comparable(metadata[name])) for name in sorted(metadata.keys() & _PLACES))
 
 
 def _repeated_parts(names: Sequence[Any], first: Mapping[Any, int]) -> Iterator[_Part]:

@@ -18,13 +18,13 @@ from oprag.context import ContextInputs
 from oprag.errors import OpragWarning, PositionWarning
 from oprag.options import ContextOptions, SourceKey
 from oprag.pipeline.neighbors import NeighborReader
-from oprag.positions.fields import READ_FIELDS, SOURCE_FIELDS, with_usual_fields
+from oprag.positions.copies import stated_place
+from oprag.positions.fields import with_usual_fields
 from oprag.positions.retrieved import Undecided
 from oprag.positions.source_names import field_of
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_reader import SourceTexts
 from oprag.positions.source_text import SourceText
-from oprag.positions.values import comparable
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter, source_in
 from oprag.stores.listing import chunk_of_row, chunks_in_search, each_once
 
@@ -35,7 +35,6 @@ _MAX_AGE = 60.0  # seconds until an order is decided again that is uncertain, or
 # Bounds of the listing of one question in a store; beyond them, sources are ordered by what was retrieved.
 _MAX_CHUNKS = 20_000
 _MAX_TIME = 2.0  # seconds
-_PLACE_FIELDS = sorted(READ_FIELDS.difference(SOURCE_FIELDS))
 _MAX_NAME_LENGTH, _MAX_ERROR_LENGTH = 30, 90  # characters in a warning
 
 _Key = tuple[str, int]
@@ -301,10 +300,7 @@ def _decision(store: StoreAdapter, listing: Listing, names: Sequence[str], text:
 
 
 def _stated(chunk: Chunk) -> int:
-    """Hash what the metadata of a chunk state about its place; stores may return numbers in another form."""
-    metadata = with_usual_fields(chunk.metadata)
-    stated = ((field, comparable(metadata[field])) for field in _PLACE_FIELDS if field in metadata)
-    return hash((chunk.span, *stated))
+    return hash((chunk.span, stated_place(with_usual_fields(chunk.metadata))))
 
 
 def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
