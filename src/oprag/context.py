@@ -73,9 +73,8 @@ class ContextInputs:
 
     def undecided(self, options: ContextOptions) -> list[Undecided]:
         """The sources whose order their retrieved chunks do not determine; none if the options do not need it."""
-        needed = options.order == "source" or options.continuity or options.reads_around
-        needed = needed or options.on_missing_position != "last"
-        if options.position_key is not None or not needed:
+        by_position = options.order == "source" or options.continuity or options.reads_around
+        if options.position_key is not None or not (by_position or options.on_missing_position != "last"):
             return []
         # With chunks around it, a single chunk needs a position, too.
         return undecided(self.place(options), minimum=1 if options.reads_around or self.place_each else 2)

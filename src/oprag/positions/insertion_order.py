@@ -179,7 +179,7 @@ def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]
 
 
 def _without_room(known: _Known, texts: Sequence[str], field: _Field) -> frozenset[int]:
-    """Return the chunks without an offset for which there is no room between the chunks before and after them."""
+    """Return the chunks without an offset that do not fit between the chunks before and after them."""
     unsure: set[int] = set()
     for (first, low), (second, high) in pairwise(known) if field.start else ():
         between = range(first + 1, second)

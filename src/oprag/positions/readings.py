@@ -371,9 +371,10 @@ def _frames(
 
     Offsets are tried relative to each page field, then relative to the source; the first reading that covers every
     chunk ends the search. If offsets contradict each other within a page label, the labels restart (as in merged
-    files), so they are dropped. Page numbers rarely restart, nor do labels of one document each, so a contradiction
-    there means that the offsets restart within the page, and the page is kept. A framework's own offsets are
-    relative to the document that was split, so they are comparable only where each page is one document.
+    files), so they are dropped. Page numbers rarely restart, and neither do labels if each page is one document, so
+    a contradiction there means that the offsets restart within the page, and the page is kept. A framework's own
+    offsets are relative to the document that was split, so they are comparable only where each page is one
+    document.
     """
     several = _ATTRIBUTE in offset_field.split(", ") and len({chunk.document_id for chunk in chunks}) > 1
     frames: list[_Frame] = []

@@ -283,7 +283,7 @@ class DataSetBuilder:
         about: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> None:
-        """Add a question about documents that were added; the right choice is the gold answer if there are none."""
+        """Add a question about added documents; without gold answers, the correct choice is the gold answer."""
         if id in self._questions:
             raise RecordError(f"the id {describe(id)} is used twice; ids must be unique")
         question = Question(
