@@ -108,6 +108,14 @@ def test_a_control_is_not_chosen():
     assert chosen_of(scored(HIGH, "random", 300, 300))[0] == ("random", 300)
 
 
+@pytest.mark.parametrize(("answered", "budget"), [(26, 900), (27, 300)])
+def test_a_setting_that_mostly_failed_is_not_chosen(answered, budget):
+    cells = scored([1.0] * 30, "source", 900, 900), scored([1.0] * answered, "source", 300, 300)
+    choice, why = chosen_of(*cells)
+    assert choice == ("source", budget)
+    assert ("; 1 setting with scores for too few questions left out" in why) is (budget == 900)
+
+
 KS = (4, 8, 16, 32, 64)
 PEAK = {4: 0.3, 8: 0.4, 16: 0.6, 32: 0.45, 64: 0.35}
 

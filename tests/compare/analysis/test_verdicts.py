@@ -82,6 +82,16 @@ def test_what_no_order_can_change_was_not_asked():
     assert of_orders(rank=same).answer == "Not tested"
 
 
+def test_pairs_without_a_common_question_tell_nothing():
+    first, second = ({f"q{number}": 0.5 for number in range(start, start + 20)} for start in (0, 20))
+    for axis, asked in (("order", ORDER), ("model", "Does model matter?")):
+        values: list[dict[str, Any]] = [{axis: "source"}, {axis: "rank"}]
+        cells = [made(one, k=k, **value) for k, one in ((4, first), (8, second)) for value in values]
+        told = said(results(*cells), asked, "token_f1")
+        text = "No question has a score in all of the settings that would be compared."
+        assert (told.answer, told.text) == ("Cannot tell", text)
+
+
 def test_few_questions_are_told():
     few = {name: 0.5 + number / 10 for number, name in enumerate("abc")}
     told = of_orders(source=few, rank={"a": 0.4, "b": 0.7, "c": 0.6})

@@ -8,8 +8,8 @@ from math import inf, isinf
 from typing import Any
 
 from oprag.compare.analysis.differences import SettingDifference, compared, highest
-from oprag.compare.analysis.settings import curves_along, difference_text, listed, named, varying_axes
-from oprag.compare.analysis.summary import SettingSummary
+from oprag.compare.analysis.settings import counted, curves_along, difference_text, listed, named, varying_axes
+from oprag.compare.analysis.summary import MANY, SettingSummary
 
 __all__ = ["Best", "Curve", "best_of", "choose_economical", "curves_of"]
 
@@ -147,9 +147,14 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[
     one standard error below the highest one: the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984,
     Classification and Regression Trees, 3.4.3), with the standard error of the paired difference. Among settings within
     1 % of the fewest tokens, source order is preferred. Random order, a control, is chosen if there is nothing else.
+    A setting that lacks more than 10 % of the scores that another one has is left out: few answers say little, and the
+    failures would be deployed, too.
     """
     axes = varying_axes(settings)
     settings = [one for one in settings if one.values.get("order") != "random"] or settings
+    most, considered = max((one.scores[metric].n for one in settings), default=0), len(settings)
+    settings = [one for one in settings if one.scores[metric].n >= (1 - MANY) * most]
+    left_out = considered - len(settings)
     top = highest(settings, metric)
     above = [(one, compared(top, one, metric).difference) for one in settings]
     near = [one for one, apart in above if apart.mean is not None and apart.mean <= (apart.standard_error or 0.0)]
@@ -164,6 +169,8 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[
         why += "; its tokens are unknown"
     elif any(_tokens(one) < _tokens(chosen) for one in near):
         why += "; among those within 1 % of the fewest tokens, the one in source order"
+    if left_out:
+        why += f"; {counted(left_out, 'setting')} with scores for too few questions left out"
     return chosen, why
 
 

@@ -77,6 +77,7 @@ def length_curves(matrix: ResultMatrix, metric: str) -> list[Curve]:
 
 
 _Parts = tuple[str, str, str]  # question, answer and text of a verdict
+_NOTHING_PAIRED = "Cannot tell", "No question has a score in all of the settings that would be compared."
 
 
 def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequence[str]) -> Iterator[_Parts]:
@@ -99,7 +100,9 @@ def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequenc
         yield _LENGTH, *_length_verdict([one for one in curves if one.values["data"] == data], metric)
         for axis in varied:
             if axis not in _OTHERS and (effects := effects_of(matrix, metric, axis, data)):
-                yield f"Does {axis} matter?", _axis_answer(effects), _effects_text(effects)
+                known = _with_questions(effects)
+                parts = (_axis_answer(known), _effects_text(known)) if known else _NOTHING_PAIRED
+                yield f"Does {axis} matter?", *parts
     yield from _pipeline_verdicts(scored, ours, metric)
 
 
@@ -117,6 +120,8 @@ def _order_verdict(matrix: ResultMatrix, metric: str, metrics: Sequence[str], da
     effects = effects_of(matrix, metric, "order", data)
     if not effects:
         return "Not tested", "No setting in source order has a counterpart in another order."
+    if not (effects := _with_questions(effects)):
+        return _NOTHING_PAIRED
     if all(one.difference.tied for one in effects):
         answer, text = "No", f"For each question, {metric} is the same in every order."
         if metric in METRICS and METRICS[metric].of == "context":
@@ -131,11 +136,15 @@ def _order_verdict(matrix: ResultMatrix, metric: str, metrics: Sequence[str], da
     return answer, text
 
 
+def _with_questions(effects: Sequence[Effect]) -> list[Effect]:
+    return [one for one in effects if one.difference.n]
+
+
 def _disagreeing(matrix: ResultMatrix, effects: Sequence[Effect], metrics: Sequence[str], data: str) -> Iterator[str]:
     """The other metrics in which the effect of order has another sign or another significance."""
     known = {one.value: _direction(one.difference) for one in effects}
     for other in metrics:
-        same = [one for one in effects_of(matrix, other, "order", data) if one.value in known]
+        same = [one for one in _with_questions(effects_of(matrix, other, "order", data)) if one.value in known]
         if any(_direction(one.difference) != known[one.value] for one in same):
             yield f"by {other}, {_shown(same)}"
 
@@ -164,7 +173,8 @@ def _effects_text(effects: Sequence[Effect]) -> str:
     marks = " (* significant)" if any(one.difference.significant for one in effects) else ""
     text = f"Compared with {value_text(effects[0].baseline)}{over}: {_shown(effects)}{marks}."
     units = min(one.difference.units for one in effects)
-    return f"{text} With only {units:,} units to resample, intervals are too narrow." if units < FEW_UNITS else text
+    few = f" With only {counted(units, 'unit')} to resample, intervals are too narrow."
+    return f"{text}{few if units < FEW_UNITS else ''}"
 
 
 def _shown(effects: Sequence[Effect]) -> str:
