@@ -121,6 +121,24 @@ def test_a_chunk_is_found_in_the_document_that_it_names(tmp_path):
     assert results.rows[0]["evidence_coverage"] == 1
 
 
+@pytest.mark.parametrize(
+    ("chunks", "score"),
+    [
+        ([], 0),
+        (["Ben keeps it."], 0),  # of another document
+        ([Document("rewritten", metadata={"source": "folder/b"})], 0),
+        (["rewritten"], None),
+        ([Document("rewritten", metadata={"source": "ab"})], None),
+        ([" "], None),
+    ],
+)
+def test_chunks_of_other_documents_cover_nothing_and_unknown_ones_have_no_score(tmp_path, chunks, score):
+    question = Question(id="1", text="Who?", documents=("a",), answers=("Ada",), evidence=(Evidence("a", 0, 3),))
+    data = DataSet(name="set", documents={"a": "Ada keeps it.", "b": "Ben keeps it."}, questions=[question])
+    own = asked(lambda _: ("x", chunks)).replace(data={"set": data}, metrics=["token_f1", "evidence_coverage"])
+    assert compare(own, tmp_path / "r.db").rows[0].get("evidence_coverage") == score
+
+
 FACT = DATA.questions[0].evidence[0]
 WORDS = str(DATA.documents["book 0"])[FACT.start : FACT.end].split(" ")
 HALVES = " ".join(WORDS[:4]), " ".join(WORDS[4:])
@@ -155,6 +173,7 @@ def test_stitched_passages_are_found(tmp_path, chunk, covered):
         (("x", ["a", "b"]), "x", [["a", None, None, []], ["b", None, None, []]]),
         (("x", []), "x", []),
         (AIMessage("x"), "x", None),
+        ({"answer": AIMessage("x"), "context": [Document("a")]}, "x", [["a", None, None, []]]),
         (
             {"answer": "x", "context": [Document("a", metadata={"source": "s", "start_index": 3})]},
             "x",

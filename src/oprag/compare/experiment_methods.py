@@ -127,18 +127,23 @@ def _parts(given: Any) -> tuple[str, Sequence[Any] | None]:
     if isinstance(given, Answer):
         return given.text, None if given.context is None else given.context.kept
     if isinstance(given, Mapping):
-        names = [name for name in _ANSWERS if isinstance(given.get(name), str)]
-        if names:
+        texts = [text for name in _ANSWERS if (text := _text_of(given.get(name))) is not None]
+        if texts:
             chunks = next((given[name] for name in _CHUNKS if isinstance(given.get(name), list | tuple)), None)
-            return given[names[0]], chunks
+            return texts[0], chunks
     if hasattr(given, "source_nodes"):
         return str(given), given.source_nodes
-    text = given if isinstance(given, str) else getattr(given, "text", getattr(given, "content", None))
-    if not isinstance(text, str):
+    if (text := _text_of(given)) is None:
         raise ModelError(
             f"a pipeline must return an answer, or an answer and a list of chunks, got {describe(given)}", given
         )
-    return str(text), None
+    return text, None
+
+
+def _text_of(given: Any) -> str | None:
+    """The text of a string or of a model's message."""
+    text = given if isinstance(given, str) else getattr(given, "text", getattr(given, "content", None))
+    return str(text) if isinstance(text, str) else None
 
 
 def _chunk_of(given: Any) -> FoundChunk:

@@ -69,6 +69,7 @@ class ScoredAnswer:
         text: The answer.
         context: Context retrieved for the original question; None if nothing was retrieved.
         spans: Spans of the kept chunks (document, start, end): character offsets in whole texts, `end` exclusive.
+        located: Whether it is known where the chunks of an own pipeline are.
         ranked: Rows (in the index) of the kept chunks, best first, without chunks added as neighbors.
         relevant: Rows of all chunks of the index that overlap the gold evidence.
         k: Maximum number of chunks to keep; None for no limit.
@@ -82,6 +83,7 @@ class ScoredAnswer:
     text: str
     context: Context | None = None
     spans: Sequence[tuple[str, int, int]] = ()
+    located: bool = False
     ranked: Sequence[int] = ()
     relevant: frozenset[int] = frozenset()
     k: int | None = None
@@ -130,7 +132,7 @@ class Metric:
 
     def applies(self, given: ScoredAnswer) -> bool:
         """Whether the metric can score an answer: the method fits, and the context and question have what is needed."""
-        has_input = self.of != "context" or given.context is not None or (self.from_spans and bool(given.spans))
+        has_input = self.of != "context" or given.context is not None or (self.from_spans and given.located)
         return has_input and self.scores(given.method) and self.has(given.question)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -141,7 +141,11 @@ class Recorder:
         if missing := places.count([]):
             outcome.notes.append(f"{missing:,} of {len(chunks):,} chunks are not in the documents of the question")
         tokens = sum(cell.context_options.count_tokens(chunk.text) for chunk in chunks)
-        return _Found({"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": [*chain(*places)]})
+        # Chunks of other documents cover nothing. If all chunks are found nowhere, they may have been rewritten.
+        located = missing < len(chunks) or not chunks or _any_of(self._retrieval.whole_texts(cell), chunks)
+        return _Found(
+            {"context_tokens": tokens, "context_chunks": len(chunks)}, {"spans": [*chain(*places)], "located": located}
+        )
 
     def _relevant(self, cell: Cell, question: Question) -> frozenset[int]:
         """The rows of the chunks that overlap the evidence."""
@@ -188,6 +192,16 @@ def _places_of(texts: Mapping[str, str], chunk: FoundChunk) -> list[tuple[str, i
             offsets = [offset for offset, character in enumerate(texts[name]) if not character.isspace()]
             return [(name, offsets[first], offsets[first + len(wanted) - 1] + 1)]
     return []
+
+
+def _any_of(texts: Iterable[tuple[str, str]], chunks: Sequence[FoundChunk]) -> bool:
+    """Whether a chunk is from one of these documents."""
+    sources = [f"/{chunk.source}" for chunk in chunks if chunk.source is not None]
+    wanted = [chunk.text for chunk in chunks if chunk.text.strip()]
+    return any(
+        any(source.endswith(f"/{name}") for source in sources) or any(one in text for one in wanted)
+        for name, text in texts
+    )
 
 
 def _squeezed(text: str) -> str:

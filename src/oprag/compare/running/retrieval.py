@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -245,6 +245,10 @@ class Retrieval:
     def whole_text(self, cell: Cell, name: str) -> str:
         """The whole text of a document."""
         return whole_text(self._experiment.data[cell.data].documents[name])
+
+    def whole_texts(self, cell: Cell) -> Iterator[tuple[str, str]]:
+        """The name and the whole text of each document of the data set."""
+        return ((name, self.whole_text(cell, name)) for name in self._experiment.data[cell.data].documents)
 
     def index(self, cell: Cell, documents: tuple[str, ...]) -> Index:
         """The index of these documents."""
