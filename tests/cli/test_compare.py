@@ -407,12 +407,28 @@ def test_a_minimum_that_is_not_reached_is_exit_code_1(path):
 
 
 @pytest.mark.parametrize(
-    "given", ["token_f1", "token_f1=", "=0.5", "token_f1=nan", "token_f1=high", "inverted_pairs=0.1"]
+    "given", ["token_f1", "token_f1=", "=0.5", "token_f1=nan", "token_f1=high", "inverted_pairs=0.1", "recall=0.1"]
 )
 def test_a_minimum_that_cannot_be_read_is_refused_before_anything_runs(path, tmp_path, given):
     result = gate(path, "--fail-under", given)
     assert result.exit_code == 2
     assert not (tmp_path / "harbour.db").exists()
+
+
+def test_a_minimum_concerns_the_setting_to_deploy_in_each_data_set(tmp_path, path):
+    # By evidence alone it would be k=4.
+    (check,) = json.loads(gate(path, "--fail-under", "evidence_coverage=0", "--json").stdout)["checks"]
+    (deployed,) = json.loads(gate(path, "--json").stdout)["deploy"]
+    assert check["setting"] == deployed
+    folder = tmp_path / "two"
+    write_experiment(folder, 'method = "context_only"\nk = 2', '[data.more]\npath = "data/questions.jsonl"')
+    file = folder / "harbour.toml"
+    result = gate(file, "--fail-under", "evidence_coverage=2")
+    assert result.exit_code == 1, result.output
+    told = " ".join(result.stderr.split())
+    assert told.count("minimum 2: not reached") == 2
+    check_refusal(gate(file, "--write-profile", folder / "p.toml"), "each data set has a setting to deploy of its own")
+    check_refusal(gate(file, "--against", file), "is not a results file", code=1)
 
 
 def answered_by(folder, function):

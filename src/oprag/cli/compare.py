@@ -77,7 +77,8 @@ def compare(
     Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
     Limits given on the command line replace those in FILE.
     """
-    from oprag.cli.run import plan_as_json, plan_of, run_and_print
+    from oprag.cli.run import check_metric, plan_as_json, plan_of, run_and_print
+    from oprag.compare.db.results_file import ResultsReader
     from oprag.compare.grid import check_axis
 
     how = Running(**running)
@@ -90,8 +91,13 @@ def compare(
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
     _check_compared(axis, experiment)
     path = Path(results_file) if results_file is not None else place.with_suffix(".db")
-    if against is not None and not Path(against).is_file():
-        raise InputFileError(f"file not found: {against}", against)
+    for name, _ in minima:
+        check_metric("--fail-under", name, experiment)
+    if against is not None:
+        if not Path(against).is_file():
+            raise InputFileError(f"file not found: {against}", against)
+        with ResultsReader.open(against, experiment.name):
+            pass  # refused before the run, not after it
     if plan:
         planned = plan_of(experiment, path, retry_failed=how.retry_failed)
         echo_json(plan_as_json(planned)) if how.as_json else typer.echo(planned.describe())
@@ -104,7 +110,7 @@ def compare(
         axis=axis,
         measure=measure,
         ray=ray,
-        checks=lambda results: chain(_reached(results, minima), _not_worse(results, against, metric)),
+        checks=lambda results: chain(_reached(results, minima, metric), _not_worse(results, against, metric)),
     )
 
 
@@ -173,17 +179,26 @@ def _minimum(given: str) -> tuple[str, float]:
     return name, value
 
 
-def _reached(results: Results, minima: Sequence[tuple[str, float]]) -> Iterator[Check]:
-    """Whether the setting to deploy reaches each minimum score."""
+def _reached(results: Results, minima: Sequence[tuple[str, float]], metric: str | None) -> Iterator[Check]:
+    """Whether the setting to deploy reaches each minimum score, in each data set."""
     from oprag.cli.run import Check
+    from oprag.compare.analysis.best import choose_economical
+    from oprag.compare.analysis.settings import by_data
 
-    for metric, minimum in minima:
-        setting = results.deployed(metric)
-        mean = setting.scores[metric].mean or 0.0
-        status = "" if mean >= minimum else ": not reached"
-        text = f"{metric} of {results.label(setting)}: {mean:.3f}, minimum {minimum:g}{status}"
-        values = {"metric": metric, "setting": dict(setting.values), "mean": mean, "minimum": minimum}
-        yield Check(mean >= minimum, text, values)
+    if not minima:
+        return
+    main = results.ranking_metric(metric)
+    sets = by_data([one for one in results.settings if main in one.scores]).values()
+    for setting in (choose_economical(some, main)[0] for some in sets):
+        for name, minimum in minima:
+            mean = setting.scores[name].mean if name in setting.scores else None
+            passed = mean is not None and mean >= minimum
+            score = "no score" if mean is None else f"{mean:.3f}"
+            text = (
+                f"{name} of {results.label(setting)}: {score}, minimum {minimum:g}{'' if passed else ': not reached'}"
+            )
+            values = {"metric": name, "setting": dict(setting.values), "mean": mean, "minimum": minimum}
+            yield Check(passed, text, values)
 
 
 def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[Check]:

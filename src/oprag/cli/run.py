@@ -38,7 +38,7 @@ from oprag.errors import BudgetError, ExperimentError, OptionError
 from oprag.methods.profile import PROFILE, write_profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 
-__all__ = ["Check", "difference_as_json", "plan_as_json", "plan_of", "progress_text", "run_and_print"]
+__all__ = ["Check", "check_metric", "difference_as_json", "plan_as_json", "plan_of", "progress_text", "run_and_print"]
 
 _MAX_ROWS = 10  # of the table of settings
 _GAP = 2  # characters between two columns
@@ -81,7 +81,12 @@ def run_and_print(
 
     Outputs that cannot be written, or would replace an input, are rejected before any model is called.
     """
-    _check_metric(metric, experiment)
+    if metric is not None:
+        check_metric("--metric", metric, experiment)
+    if profile is not None and len(sets := {cell.data for cell in experiment.grid_cells.cells}) > 1:
+        one, *_ = names = sorted(sets)
+        advice = f"name one in the grid, such as data = {one!r}"
+        raise OptionError(f"--write-profile: each data set has a setting to deploy of its own; {advice}", names)
     for target, kind in ((csv, CSV), (profile, PROFILE)):
         if target is not None:
             check_target(target, path, *read, *files_of(experiment.data), kind=kind)
@@ -132,14 +137,12 @@ def _end(
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _check_metric(metric: str | None, experiment: Experiment) -> None:
-    """Reject a metric that the table cannot show, before any model is called."""
-    if metric is None:
-        return
+def check_metric(option: str, metric: str, experiment: Experiment) -> None:
+    """Reject a metric by which settings cannot be compared, before any model is called."""
     check_better(metric)
     if metric not in experiment.metric_names:
         names = ", ".join(experiment.metric_names)
-        raise OptionError(f"--metric must be a metric of the experiment: {names}; got {describe(metric)}", metric)
+        raise OptionError(f"{option} must be a metric of the experiment: {names}; got {describe(metric)}", metric)
 
 
 def _run(experiment: Experiment, path: Path, how: Running, *, measure: bool, ray: str | None) -> tuple[Plan, RunReport]:
