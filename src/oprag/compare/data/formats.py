@@ -90,7 +90,7 @@ def _longbench(record: Record, *, question: str | None = None) -> Iterable[Line]
     row = dict(record.fields)
     if "choice_A" in row:
         choices = [row.pop(f"choice_{letter}") for letter in "ABCD"]
-        gold = {"choices": choices, "right_choice": "ABCD".index(row.pop("answer"))}
+        gold = {"choices": choices, "right_choice": [*"ABCD"].index(row.pop("answer"))}
     else:
         asked = row.pop("input")
         gold = {"question": question if question and not asked.strip() else asked}

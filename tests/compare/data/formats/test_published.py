@@ -323,6 +323,8 @@ def test_a_line_break_in_a_turn_begins_no_line(tmp_path):
             {"a.json": json.dumps([LONG_2, {**LONG_2, "answer": "E"}])},
             ", item 2: is not a record of longb",
         ),
+        ("longbench", {"a.jsonl": lines({**LONG_2, "answer": ""})}, "is not a record of longbench"),
+        ("longbench", {"a.jsonl": lines({**LONG_2, "answer": "AB"})}, "is not a record of longbench"),
         ("longbench", {"a.jsonl": lines({"question": "Who?"})}, "is not a record of longbench: KeyError: 'input'"),
         ("longbench", {"a.json": '[{"input": 1},\n{"input"}]'}, "invalid JSON: expected `:` at line 2 column 9"),
         ("longbench", {"a.json": b"\xff\xfe["}, "is not UTF-8 text"),
