@@ -234,6 +234,12 @@ def test_a_letter_at_the_start_decides_alone(rest, option, letter):
         assert choice_accuracy(first + rest, [option, letter]) == (first in {letter, option})
 
 
+@pytest.mark.parametrize("prediction", ["E", "E. Mill Lane", "E) it is", "the answer is E", "I choose E."])
+def test_a_question_with_more_options_has_more_letters(prediction):
+    assert choice_accuracy(prediction, ["Mill Lane", "E"], "ABCDE") == 1
+    assert choice_accuracy(prediction, ["x", "A"], "ABCDE") == 0
+
+
 package: Any = import_module("rouge_score.rouge_scorer")
 rouge_words = st.sampled_from(["bear", "Bears", "honey", "ate", "eating", "the", "x1", "...", "café", "\n"])
 rouge_texts = st.lists(rouge_words, max_size=10).map(" ".join)

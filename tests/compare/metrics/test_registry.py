@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag.compare import Results, ScoredAnswer, compare, metric, run
+from oprag.compare import Question, Results, ScoredAnswer, compare, metric, run
 from oprag.compare.grid import axes
 from oprag.compare.metrics.registry import METRICS, RESERVED, check_metric_names
 from oprag.errors import ExperimentError, OpragError, OptionError
@@ -149,3 +149,9 @@ def test_every_column_of_results_is_reserved(tmp_path):
     }
     assert {name for name in columns if not name.startswith("token_f1")} <= RESERVED | set(axes())
     check_metric_names([*METRICS])
+
+
+@pytest.mark.parametrize(("right", "text", "score"), [(4, "E. e", 1), (3, "E. e", 0), (3, "Either", 0), (4, "D. d", 0)])
+def test_a_question_with_five_options_has_five_letters(right, text, score):
+    question = Question(id="1", text="Which?", documents=(), choices=tuple("abcde"), right_choice=right)
+    assert METRICS["choice_accuracy"].score(ScoredAnswer(question=question, method="stuff", text=text)) == score

@@ -148,14 +148,13 @@ def rouge_l_reads(answers: Sequence[str]) -> bool:
 REVISION = "88b3daa6"
 """Latest commit of the official `choice_accuracy`; its rule has not changed since March 2024."""
 
-_LETTERS = "ABCD"
 _BLANKED = str.maketrans(dict.fromkeys("\n\"'.,?!{}", " "))
 _SPACES = re.compile(" {2,}")
 _PHRASES = ("answer is:", "answer:", "answer is", "option is")
 
 
-def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
-    """1 if the prediction chooses the right option among A to D, else 0.
+def choice_accuracy(prediction: str, labels: Sequence[str], letters: str = "ABCD") -> float:
+    """1 if the prediction chooses the right option, else 0.
 
     The rule is `get_score_one_longbook_choice_eng` in `src/compute_scores.py` of ∞Bench (github OpenBMB/InfiniteBench)
     at commit 88b3daa6, with its quirks, so that scores are comparable with published ones:
@@ -169,12 +168,13 @@ def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
        is wrong.
     5. Otherwise, the prediction is wrong.
 
-    The labels are the text and the letter of the right option (`Question.labels`).
+    The labels are the text and the letter of the right option (`Question.labels`). A question with more options has
+    more letters, such as ABCDE.
     """
     prediction = prediction.strip()
     if not prediction:
         return 0.0
-    if prediction[0] in _LETTERS:
+    if prediction[0] in letters:
         return float(prediction[0] in labels)
     if prediction in labels:
         return 1.0
@@ -183,7 +183,7 @@ def choice_accuracy(prediction: str, labels: Sequence[str]) -> float:
         _, found, after = text.partition(phrase)
         if found:
             return float(after != "" and after[1:].startswith(tuple(labels)))
-    return float(next((word in labels for word in text.split() if word in _LETTERS), False))
+    return float(next((word in labels for word in text.split() if word in letters), False))
 
 
 def paper_token_usage(response: str) -> float:

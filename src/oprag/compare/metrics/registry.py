@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
+from string import ascii_uppercase
 from typing import Any, Literal, TypeVar
 
 from oprag._internal.masking import describe
@@ -144,6 +145,11 @@ def _cosine(given: ScoredAnswer) -> float | None:
     return answer_cosine(given.vectors[given.text], [given.vectors[answer] for answer in given.question.answers])
 
 
+def _chosen(given: ScoredAnswer) -> float:
+    letters = ascii_uppercase[: max(4, len(given.question.choices))]
+    return choice_accuracy(given.text, given.question.labels or (), letters)
+
+
 def _inversions(given: ScoredAnswer) -> float | None:
     kept = () if given.context is None else given.context.kept
     return inverted_pairs([(str(chunk.source), chunk.metadata["chunk_index"]) for chunk in kept])
@@ -160,7 +166,7 @@ METRICS: dict[str, Metric] = {
         Metric(name="exact_match", score=lambda given: exact_match(given.text, given.question.answers), **_GOLD),
         Metric(
             name="choice_accuracy",
-            score=lambda given: choice_accuracy(given.text, given.question.labels or ()),
+            score=_chosen,
             needs="a right choice",
             has=lambda question: question.labels is not None,
             rule=REVISION,
