@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,17 @@ def test_stitched_passages_are_found(tmp_path, chunk, covered):
 )
 def test_what_pipelines_return_is_read(given, answer, chunks):
     assert reply(lambda _: given) == {"answer": answer, "chunks": chunks}
+
+
+def test_reasoning_is_not_scored(tmp_path):
+    right = DATA.questions[0].answers[0]
+    replies = iter([f"<think>Is it {right}?</think>Nobody", f"<think>Nobody?</think>{right}", f"<think>{right}"])
+    three = DataSet(name="three", documents=DATA.documents, questions=DATA.questions[:3])
+    three = replace(three, questions=tuple(replace(one, answers=(right,)) for one in three.questions))
+    own = asked(lambda _: next(replies), max_concurrency=1).replace(data={"three": three})
+    compare(own, tmp_path / "r.db")
+    found = sorted(rows(tmp_path / "r.db", "SELECT scores ->> 'token_f1', notes FROM answers"))
+    assert found == [(0.0, '["the model\'s reply was empty"]'), (0.0, "[]"), (1.0, "[]")]
 
 
 def test_empty_answers_and_unknown_tokens_are_not_hidden(tmp_path):

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from oprag.methods.answer import Result, nothing_found
+from oprag.methods.replies import without_reasoning
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task, combined, packed, split_passages
 
@@ -30,7 +31,7 @@ def map_reduce(task: Task) -> Body:
     if not passages:
         return nothing_found(task.options.empty_answer, context)
     replies = yield Generate(tuple(task.prompt("map", context=part.text) for part in packed(task, passages)))
-    partial = [reply.text for reply in replies if reply.error is None and reply.text.strip()]
+    partial = [text for reply in replies if reply.error is None and (text := without_reasoning(reply.text)).strip()]
     if not partial:
         return Result("", (context,), passages=passages, notes=("no passage gave a partial answer",))
     partial, notes = yield from _collapsed(task, partial)
@@ -50,8 +51,9 @@ def _collapsed(task: Task, partial: list[str]) -> Generator[Generate, Any, tuple
         merged: list[str] = []
         for group in groups:
             reply = next(replies) if len(group) > 1 else None
+            text = "" if reply is None else without_reasoning(reply.text)
             # If merging failed, the answers stay unchanged.
-            merged += [reply.text] if reply is not None and reply.error is None and reply.text.strip() else group
+            merged += [text] if text.strip() else group
         if len(merged) == len(partial):
             break
         partial = merged

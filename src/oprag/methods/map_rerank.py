@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from oprag.embedding.cosine import cosine
 from oprag.methods.answer import PassageAnswer, Result, nothing_found
-from oprag.methods.replies import rated_answer, reply_text
+from oprag.methods.replies import rated_answer, reply_text, without_reasoning
 from oprag.methods.run import Body, Embed, Generate, Retrieve
 from oprag.methods.task import Task, split_passages
 
@@ -35,7 +35,7 @@ def map_rerank(task: Task) -> Body:
     )
     answers: list[PassageAnswer] = []
     for passage, reply in zip(passages, replies, strict=True):
-        text, confidence = rated_answer(reply_text(reply, "map_rerank"))
+        text, confidence = rated_answer(without_reasoning(reply_text(reply, "map_rerank")))
         answers.append(PassageAnswer(text, passage, confidence=confidence))
     candidates = [number for number, answer in enumerate(answers) if answer.text]
     notes: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from oprag.chunk import Passage
 from oprag.errors import BudgetError
 from oprag.methods.answer import Completion, Result, nothing_found
 from oprag.methods.prompts import Prompt
+from oprag.methods.replies import without_reasoning
 from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Part, Task, cut, packed, split_passages
 from oprag.pipeline.render import counter_of_shown
@@ -40,14 +41,14 @@ def refine(task: Task) -> Body:
     read: list[Passage] = []
     unread = packed(task, passages)
     while unread:
-        fitting = _fitting(task, answer.text, unread, len(read) + 1, smallest)
+        fitting = _fitting(task, without_reasoning(answer.text), unread, len(read) + 1, smallest)
         if fitting is None:
             left = sum(len(part.passages) for part in unread)
             notes = (f"{left} of {len(read) + left} passages were not read: the answer fills {task.window}",)
             break
         task, unread, prompt = fitting
         (reply,) = yield Generate((prompt,), final=len(unread) == 1)
-        if reply.error is None and reply.text.strip():
+        if reply.error is None and (without_reasoning(reply.text).strip() or reply.streamed):
             answer = reply
         read += unread.pop(0).passages
     return Result(answer.text, (context,), answer.parsed, tuple(read), notes=notes)

@@ -20,12 +20,15 @@ __all__ = [
     "questions_in",
     "rated_answer",
     "reply_text",
+    "without_reasoning",
 ]
 
 _QUOTES = "\"'“”‘’„«»*_`"
 """Quotation marks and Markdown emphasis."""
 
 _THINKING = re.compile(r"\A\s*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+# Without the opening tag, which is the end of some models' prompts; known only when the reply is complete.
+_THOUGHT = re.compile(r"\A(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
 
 
@@ -36,11 +39,12 @@ def reply_text(completion: Completion, reader: str) -> str:
             f"{reader} parses the model's text, but this model returns objects (structured output)",
             completion.parsed,
         )
-    return _without_thinking(completion.text)
+    return _THINKING.sub("", completion.text, count=1)
 
 
-def _without_thinking(reply: str) -> str:
-    return _THINKING.sub("", reply, count=1)
+def without_reasoning(reply: str) -> str:
+    """A reply without the reasoning before it, which some servers leave in the text, between <think> and </think>."""
+    return _THOUGHT.sub("", _THINKING.sub("", reply, count=1), count=1)
 
 
 def _json_in(reply: str, kind: type[Any]) -> Any:
@@ -221,7 +225,7 @@ def may_be_refusal(beginning: str) -> bool:
 
 def _folded(reply: str) -> str:
     """A reply, case-folded, without reasoning and citations."""
-    return _CITATION.sub("", _without_thinking(reply)).casefold()
+    return _CITATION.sub("", _THINKING.sub("", reply, count=1)).casefold()
 
 
 def _first_words(text: str) -> str:

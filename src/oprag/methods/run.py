@@ -24,7 +24,7 @@ from oprag.errors import EmbeddingError, ModelError, ModelWarning
 from oprag.methods.answer import Answer, Call, Completion, Result, Usage
 from oprag.methods.prompts import Prompt
 from oprag.methods.registry import MethodFunction, find_method
-from oprag.methods.replies import reply_text
+from oprag.methods.replies import reply_text, without_reasoning
 from oprag.methods.task import Task
 from oprag.methods.too_long import fitting_option
 from oprag.methods.window import Room, cut_note, within
@@ -453,7 +453,7 @@ def _standalone_then(task: Task, run: MethodFunction) -> Generator[Request, Any,
 
 def _standalone_in(reply: Completion) -> str | None:
     """The standalone question in the reply to the "condense" prompt; None if the reply is empty."""
-    return reply_text(reply, "condense").strip() or None
+    return without_reasoning(reply_text(reply, "condense")).strip() or None
 
 
 def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) -> list[Call]:
@@ -481,7 +481,12 @@ def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[s
         warn(f"{notes[-1]}; {first}", ModelWarning)
     if any((call.completion.finish_reason or "").casefold() in _CUT_SHORT for call in calls):
         notes.append(CUT_SHORT)
-    if calls and not calls[-1].reply.strip() and not result.text.strip() and not failed:
+    if (
+        calls
+        and not failed
+        and not without_reasoning(calls[-1].reply).strip()
+        and not without_reasoning(result.text).strip()
+    ):
         notes.append(EMPTY)
     return notes
 

@@ -12,7 +12,7 @@ from oprag.methods.answer import PassageAnswer, Result, nothing_found
 from oprag.methods.citations import renumbered
 from oprag.methods.prompts import Prompt
 from oprag.methods.registry import find_method
-from oprag.methods.replies import questions_in, reply_text
+from oprag.methods.replies import questions_in, reply_text, without_reasoning
 from oprag.methods.run import Body, Generate, Request, Retrieve, Together
 from oprag.methods.task import Task, combined
 
@@ -66,7 +66,7 @@ def answered_variants(task: Task) -> Generator[Request | Together, Any, Answered
     if not context.text.strip():
         return AnsweredVariants((context,), (), (), ())
     (reply,) = yield Generate((task.prompt("variants", context=context.text, count=count),))
-    questions = questions_in(reply_text(reply, task.options.method), count)
+    questions = questions_in(without_reasoning(reply_text(reply, task.options.method)), count)
     notes: tuple[str, ...] = ()
     if not questions:
         questions, notes = (task.question,), ("the model generated no variants, so the question itself was used",)
@@ -81,8 +81,8 @@ def answered_variants(task: Task) -> Generator[Request | Together, Any, Answered
     for question, result in zip(questions, results, strict=True):
         contexts += result.contexts
         notes += tuple(f"{question}: {note}" for note in result.notes)
-        if result.found and result.text.strip():
-            text = result.text
+        text = without_reasoning(result.text)
+        if result.found and text.strip():
             # Without cite=True, passages have no numbers, and [1] is ordinary text.
             if task.options.cite:
                 numbers = range(1, len(result.passages) + 1)

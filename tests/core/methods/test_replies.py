@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from oprag.methods import Completion
 from oprag.methods.replies import is_refusal, may_be_refusal
+from oprag.methods.run import EMPTY
 from tests.core.methods.helpers import World, parts
 
 
@@ -278,3 +279,23 @@ def test_other_ways_to_list_questions(reply):
 def test_what_was_thought_aloud_is_not_read():
     assert questions("<think>\nShould I ask about cats?\n</think>\nWhat is A?") == ("What is A?",)
     assert rated("A <think> is a tag.") == ("A <think> is a tag.", None)
+
+
+THOUGHT = "<think>\nHm, a cat?\n</think>\n"
+
+
+@pytest.mark.parametrize("thought", [THOUGHT, "Hm, a cat?</think>"])
+@pytest.mark.parametrize("method", ["map_reduce", "refine", "step_down", "reciprocal"])
+def test_reasoning_goes_into_no_other_prompt(method, thought):
+    said = f"{thought}Yes."
+    world = World(parts(3), variants=f"{thought}What?\nWho?", answer=said, map=said, collapse=said, refine=said)
+    world.answer(method=method, collapse_tokens=1)
+    assert any("Yes." in prompt.text for prompt in world.prompts)
+    assert not any("a cat" in prompt.text for prompt in world.prompts)
+
+
+def test_a_reply_of_reasoning_alone_is_empty():
+    answer = World(parts(1), answer="<think>Hm.").answer(method="stuff")
+    assert EMPTY in answer.notes
+    assert World(parts(2), answer="A draft.", refine="<think>Hm.").answer(method="refine").text == "A draft."
+    assert rated("Score: 5? Hm.</think>Paris\nConfidence: 85") == ("Paris", 85)

@@ -67,7 +67,7 @@ class ScoredAnswer:
     Attributes:
         question: The question, with its gold answers, choices and evidence.
         method: Name of the method.
-        text: The answer.
+        text: The answer, without reasoning in <think> tags before it.
         context: Context retrieved for the original question; None if nothing was retrieved.
         spans: Spans of the kept chunks (document, start, end): character offsets in whole texts, `end` exclusive.
         located: Whether it is known where the chunks of an own pipeline are.

@@ -47,6 +47,7 @@ from oprag.errors import (
 )
 from oprag.methods.answer import Answer, Completion, Usage
 from oprag.methods.prompts import Prompt
+from oprag.methods.replies import without_reasoning
 from oprag.methods.run import Answering, Embed, Generate, ReadSources, Request, Retrieve, answering
 from oprag.methods.task import Task
 
@@ -192,7 +193,8 @@ class Engine:
         task = Task(question.text, cell.options, cell.context_options, question.choices)
         method = answering(task, method_function(cell.method))
         answer = yield from (self._measured(method, outcome) if self._retrieval.measures else method)
-        given = ScoredAnswer(question=question, method=cell.method, text=answer.text, context=answer.context)
+        text = without_reasoning(answer.text)
+        given = ScoredAnswer(question=question, method=cell.method, text=text, context=answer.context)
         for metric in self._judges:
             prompt = metric.ask(given) if metric.applies(given) else None
             if prompt is None:

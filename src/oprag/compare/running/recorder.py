@@ -31,6 +31,7 @@ from oprag.compare.running.retrieval import Retrieval, VectorSource
 from oprag.embedding.embedder import Embedder
 from oprag.errors import OptionError
 from oprag.methods.answer import Answer
+from oprag.methods.replies import without_reasoning
 from oprag.methods.run import EMPTY
 
 __all__ = ["Recorder", "score_all"]
@@ -91,7 +92,7 @@ class Recorder:
         return ScoredAnswer(
             question=question,
             method=cell.method,
-            text=answer.text,
+            text=without_reasoning(answer.text),
             relevant=self._relevant(cell, question) if "context" in found.scored else frozenset(),
             k=cell.context_options.k,
             tokens_read=sum(cell.context_options.count_tokens(call.prompt.text) for call in answer.calls),
@@ -101,7 +102,7 @@ class Recorder:
 
     def _found(self, outcome: Outcome, answer: Answer) -> _Found:
         if kind_of(outcome.item.cell.method).own:
-            if not answer.text.strip():
+            if not without_reasoning(answer.text).strip():
                 outcome.notes.append(EMPTY)
             return self._returned(outcome, answer.parsed)
         context = answer.context
