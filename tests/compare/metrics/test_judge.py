@@ -140,13 +140,14 @@ def asking(name, **options):
         ("**GRADE: I**", 0.0),
         ("GRADE: **C**", 1.0),
         ("GRADE: C\nGRADE: and one of them", 1.0),
+        ("<think>GRADE: P</think>GRADE: C", 1.0),
     ],
 )
 def test_the_last_grade_counts(reply, score):
     assert asking("correct").read(reply) == score
 
 
-@pytest.mark.parametrize("reply", ["", "C", "GRADE:", "GRADE: D", "GRADE: " + "* " * 50_000])
+@pytest.mark.parametrize("reply", ["", "C", "<think>GRADE: C", "GRADE:", "GRADE: D", "GRADE: " + "* " * 50_000])
 def test_other_replies_have_no_grade(reply):
     with pytest.raises(OptionError, match="has none of the grades C, P, I"):
         asking("correct").read(reply)

@@ -12,6 +12,7 @@ from oprag.compare.metrics.registry import Metric, ScoredAnswer
 from oprag.compare.validation import Amount, StrictModel, Text, pydantic
 from oprag.errors import OptionError
 from oprag.methods.prompts import Message, Prompt, TextTemplate
+from oprag.methods.replies import without_reasoning
 
 __all__ = ["Judge", "JudgeMetric", "judge_metric"]
 
@@ -97,7 +98,7 @@ class JudgeMetric(Metric):
         """
         scores = {name.casefold(): score for name, score in self.judge.grades.items()}
         # Use the last grade: a model may quote an answer that contains a grade.
-        for found in reversed(_GRADE.findall(reply)):
+        for found in reversed(_GRADE.findall(without_reasoning(reply))):
             if found.casefold() in scores:
                 return scores[found.casefold()]
         raise OptionError(f"the judge's reply has none of the grades {', '.join(self.judge.grades)}", reply)
