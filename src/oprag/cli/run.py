@@ -109,8 +109,8 @@ def run_and_print(
     else:
         _print_tables(results, metric, axis, everything=how.everything, measured=measure)
     if measure and (missing := sum(one.answered - one.measured for one in results.settings)):
-        advice = "measure all of them in a new file with --results"
-        print_status(f"{missing:,} answers were stored before, so they have no measurement; {advice}.", "yellow")
+        why = "use a stored reply, perhaps of another setting, so they have no measurement"
+        print_status(f"{missing:,} answers {why}; run each setting alone in a new file (--results).", "yellow")
     _print_next_steps(report, results, failures)
     _end(report, results, metric, profile, checked)
 
