@@ -359,7 +359,9 @@ def test_measuring_prints_what_answers_took(tmp_path):
     stored = write_experiment(tmp_path / "stored", 'method = "stuff"\nk = 2', model())
     done(stored)
     result = done(stored, "--measure")
-    assert "4 answers use a stored reply, perhaps of another setting, so they have no measurement" in " ".join(result.stderr.split())
+    assert "4 answers use a stored reply, perhaps of another setting, so they have no measurement" in " ".join(
+        result.stderr.split()
+    )
     assert "cpu percent" not in result.stdout
 
 

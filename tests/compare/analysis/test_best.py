@@ -102,6 +102,17 @@ def test_a_tie_of_one_question_goes_to_source():
     assert why == "the highest token_f1"
 
 
+def test_the_highest_is_chosen_if_no_tokens_are_known():
+    close = [score - 0.004 + 0.1 * (-1) ** number for number, score in enumerate(HIGH)]
+    cells = [
+        made(dict(zip(map(str, range(30)), scores, strict=True)), tokens=0, written=0, method=name, model=None)
+        for name, scores in (("pipeline:a", close), ("pipeline:b", HIGH))
+    ]
+    setting, why = choose_economical(frame(*cells).settings, "token_f1")
+    assert setting.values["method"] == "pipeline:b"
+    assert why == "the highest token_f1; its tokens are unknown"
+
+
 def test_a_control_is_not_chosen():
     low = [score - 0.3 for score in HIGH]
     assert chosen_of(scored(low, "source", 300, 300), scored(HIGH, "random", 300, 300))[0] == ("source", 300)

@@ -160,7 +160,8 @@ def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[
     near = [one for one, apart in above if apart.mean is not None and apart.mean <= (apart.standard_error or 0.0)]
     limit = _TOKEN_TOLERANCE * min(map(_tokens, near))
     alike = [one for one in near if _tokens(one) <= limit]
-    chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one)))
+    # Equal also if no tokens are known, as of own pipelines.
+    chosen = min(alike, key=lambda one: (one.values.get("order") != "source", _tokens(one), one is not top))
     why = f"the highest {metric}"
     if chosen is not top:
         within = f"of the {len(near)} settings within one standard error (of the paired difference) of"
