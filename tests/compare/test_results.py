@@ -17,9 +17,10 @@ from oprag.compare import Results, compare
 from oprag.compare.analysis.summary import MEASURED
 from oprag.compare.results import write_csv
 from oprag.errors import MissingExtraError, OptionError, ResultsFileError
+from oprag.methods.prompts import TextTemplate
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.folders import experiment_of, model, write_experiment
-from tests.compare.helpers import experiment, keepers
+from tests.compare.helpers import RecordingModel, experiment, keepers
 
 GRID = 'method = ["stuff", "closed_book"]\norder = ["source", "random"]\nseed = [1, 2]\nk = [2, 4]'
 
@@ -279,3 +280,15 @@ def test_without_pandas_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"oprag\[analysis\]"):
         frame(made({"a": 0.5})).to_pandas()
+
+
+def test_a_profile_has_the_prompts_of_the_experiment(tmp_path):
+    prompts = {"answer": "Read {context}. {question}", "map": TextTemplate("{context} {question}", "A system.")}
+    asked = experiment(RecordingModel(), prompts=prompts)
+    compare(asked, tmp_path / "r.db")
+    profile = Results.open(tmp_path / "r.db").deployed().profile()
+    assert profile.method["prompts"] == {"answer": "Read {context}. {question}"}
+    assert profile.about["prompts"] == "map, which cannot be stored in a profile; set prompts in addition"
+    # Contexts alone were scored.
+    contexts = experiment(grid={"method": "context_only", "k": 2}, prompts=prompts)
+    assert "prompts" not in compare(contexts, tmp_path / "c.db").deployed("evidence_coverage").profile().method

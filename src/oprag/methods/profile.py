@@ -21,7 +21,7 @@ from oprag._version import __version__
 from oprag.errors import MissingExtraError, OptionError
 from oprag.index.tokenizers import NamedTokenizer, counter_named
 from oprag.methods.options import MethodOptions
-from oprag.methods.prompts import OUR_PROMPTS, Prompts
+from oprag.methods.prompts import OUR_PROMPTS, changed_prompts
 from oprag.options import ContextOptions, check_names
 
 try:
@@ -92,7 +92,10 @@ class Profile(BaseModel):
             values["count_tokens"] = _counter(values["count_tokens"])
         made = kind(**values)
         options = {name: getattr(made, name) for name in defaults if name in values}
-        if texts := _prompt_texts(options.pop("prompts", OUR_PROMPTS)):
+        if texts := changed_prompts(options.pop("prompts", OUR_PROMPTS)):
+            for name, text in texts.items():
+                if text is None:
+                    raise OptionError(f"the {name} prompt is not plain text; {_NO_CODE}", given["prompts"])
             options["prompts"] = texts
         return options
 
@@ -105,17 +108,6 @@ def _counter(given: Any) -> Any:
         return approximate_tokens if known else counter_named(str(name), local_files_only=True)
     except OptionError as error:
         raise OptionError(f"count_tokens: {error}", given) from error
-
-
-def _prompt_texts(prompts: Prompts) -> dict[str, str]:
-    """The texts of the prompts that are not the defaults, by name."""
-    texts: dict[str, Any] = {}
-    for name, value in vars(prompts).items():
-        if value != getattr(OUR_PROMPTS, name):
-            texts[name] = value if isinstance(value, str) else getattr(value, "user", None)
-            if texts[name] is None or getattr(value, "system", None) is not None:
-                raise OptionError(f"the {name} prompt is not plain text; {_NO_CODE}", value)
-    return texts
 
 
 def write_profile(profile: Profile, path: str | os.PathLike[str] = FILE_NAME) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "TextTemplate",
     "as_prompts",
     "as_text",
+    "changed_prompts",
     "missing_fields",
     "text_of",
 ]
@@ -349,6 +350,16 @@ def as_prompts(
         if name not in names:
             raise OptionError(f"unknown prompt {name!r}; expected one of {', '.join(names)}", name)
     return replace(others, **{name: _as_prompt(name, value, convert) for name, value in prompts.items()})
+
+
+def changed_prompts(prompts: Prompts) -> dict[str, str | None]:
+    """The texts of the prompts that are not the defaults, by name; None for one that is not plain text."""
+    texts: dict[str, str | None] = {}
+    for name, value in vars(prompts).items():
+        if value != getattr(OUR_PROMPTS, name):
+            plain = getattr(value, "system", None) is None
+            texts[name] = value if isinstance(value, str) else getattr(value, "user", None) if plain else None
+    return texts
 
 
 def _as_prompt(name: str, value: Any, convert: Callable[[Any], Template] | None) -> Any:

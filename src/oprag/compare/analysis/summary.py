@@ -168,6 +168,11 @@ class SettingSummary:
         index = [f"{name}={values[name]}" for name in _INDEX_OPTIONS if values.get(name) is not None]
         options = _options(MethodOptions, values) if kind.writes else {}
         about = {**(about or {}), "retrieval": ", ".join(index)}
+        prompts: Mapping[str, str | None] = self.matrix.described.get("prompts", {}) if kind.writes else {}
+        if texts := {name: text for name, text in prompts.items() if text is not None}:
+            options["prompts"] = texts
+        if others := [name for name in prompts if name not in texts]:
+            about["prompts"] = f"{', '.join(others)}, which cannot be stored in a profile; set prompts in addition"
         profile = Profile(context=_options(ContextOptions, values), method=options, about=about)
         counter = self.matrix.described.get("count_tokens")
         try:

@@ -193,6 +193,7 @@ class Described(TypedDict, total=False):
     metrics: list[str]
     score_embedder: str | None
     count_tokens: str
+    prompts: dict[str, str | None]
 
 
 class ExperimentRecord(NamedTuple):

@@ -19,7 +19,7 @@ from oprag.compare.providers.chat_models import Model
 from oprag.compare.providers.identity import qualified_name
 from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder, ModelSpec
 from oprag.errors import ExperimentError, OptionError
-from oprag.methods.prompts import STEPS, Prompts
+from oprag.methods.prompts import STEPS, Prompts, changed_prompts
 
 __all__ = ["PreparedExperiment", "Scorable", "WorkItem"]
 
@@ -234,6 +234,7 @@ class PreparedExperiment:
             "metrics": list(experiment.metric_names),
             "score_embedder": None if self.score_embedder is None else self.score_embedder.name,
             "count_tokens": getattr(experiment.token_counter, "name", "approximate"),
+            "prompts": changed_prompts(experiment.prompts),
             "limits": experiment.limits.model_dump(),
             "prices": {name: price.model_dump() for name, price in experiment.prices.items()},
         }
