@@ -48,6 +48,7 @@ MEANT: dict[str, str] = {
     },
     "*.report.running": "A report is that of a run in progress, too, which has calls in flight.",
     "*broken": "Stored answers are not verified beyond their types and references.",
+    "*.same": "A failure tells how often its message occurred.",
     "*.exhausted": "No curve says whether its largest value reads everything.",
     "measured / *": "Answers are measured in this process, once each, and calls are shared.",
     "* / *plan*.measured": "Measuring makes the calls of any other run, so a plan says nothing of it.",

@@ -19,6 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import Chunk, Passage, Span
 from oprag.compare import DataSet, Evidence, Experiment, Pipeline, Question, compare, make_plan, write_report
+from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.spending import Limits
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.llama_index import LocalEmbedding
@@ -201,6 +202,16 @@ def test_reasoning_is_not_scored(tmp_path):
     compare(own, tmp_path / "r.db")
     found = sorted(rows(tmp_path / "r.db", "SELECT scores ->> 'token_f1', notes FROM answers"))
     assert found == [(0.0, '["the model\'s reply was empty"]'), (0.0, "[]"), (1.0, "[]")]
+
+
+def test_other_messages_of_an_error_are_counted(tmp_path):
+    replies = iter([None, None, 5])
+    three = DataSet(name="three", documents=DATA.documents, questions=DATA.questions[:3])
+    compare(asked(lambda _: next(replies), max_concurrency=1).replace(data={"three": three}), tmp_path / "r.db")
+    with ResultsReader.open(tmp_path / "r.db") as reader:
+        (failure,) = reader.failures()
+    assert (failure.count, failure.same) == (3, 2)
+    assert failure.describe().endswith("got None (2 times, and other messages)")
 
 
 def test_empty_answers_and_unknown_tokens_are_not_hidden(tmp_path):

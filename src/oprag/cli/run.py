@@ -232,7 +232,7 @@ def _print_next_steps(report: RunReport, results: Results, failures: Sequence[Fa
     if failures:
         print_status(f"{sum(one.count for one in failures):,} questions in cells failed:", "yellow")
         for one in failures:
-            print_status(f"  {one.count:,} × {one.error}: {one.message}", "yellow")
+            print_status(f"  {one.count:,} × {one.error}: {one.describe()}", "yellow")
         print_status(f"They are excluded from all means. {' '.join(_retrying(failures))}", "yellow")
     for note, advice in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),

@@ -291,11 +291,16 @@ class AnswerRecord(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Failed questions with the same error class: its most frequent message, and their number."""
+    """Failed questions with the same error class: its most frequent message, their number, and that of the message."""
 
     error: str
     message: str
     count: int  # type: ignore[assignment]  # hides a method of tuples
+    same: int
+
+    def describe(self) -> str:
+        """The message, and how often it occurred if there were others."""
+        return self.message if self.same == self.count else f"{self.message} ({self.same:,} times, and other messages)"
 
 
 class RunRecord(NamedTuple):

@@ -227,7 +227,8 @@ class ResultsReader:
         for error, message in self._of_answers(tuple[str | None, Masked | None], "error, message"):
             if error is not None:
                 found.setdefault(error, Counter())[message or ""] += 1
-        failures = [Failure(error, max(sorted(of), key=of.__getitem__), of.total()) for error, of in found.items()]
+        usual = {error: max(sorted(of), key=of.__getitem__) for error, of in found.items()}
+        failures = [Failure(error, usual[error], of.total(), of[usual[error]]) for error, of in found.items()]
         return sorted(failures, key=lambda one: (-one.count, one.error))
 
     def spending(self) -> dict[tuple[str, str], Spent]:

@@ -68,7 +68,7 @@ def _run_details(results: Results) -> Section:
     rows += [(name.replace("_", " "), _text(value)) for name, value in described.items() if name != "grid"]
     parts: list[Part] = [Table("The experiment", ("What", "Value"), [row for row in rows if row[1]], words=True)]
     with ResultsReader.open(results.path, results.experiment) as reader:
-        if failed := [(one.error, one.message, f"{one.count:,}") for one in reader.failures()]:
+        if failed := [(one.error, one.describe(), f"{one.count:,}") for one in reader.failures()]:
             parts.append(Table("Failures by cause", ("Error", "Message", "Answers"), failed, words=True))
         spent = [
             (model, purpose, f"{one.calls:,}", amount(one.tokens), money_text(one.money) if one.money else "–")
