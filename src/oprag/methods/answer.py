@@ -42,6 +42,9 @@ _INPUT = ("input_tokens", "prompt_tokens", "prompt_token_count", "prompt_eval_co
 _OUTPUT = ("output_tokens", "completion_tokens", "candidates_token_count", "eval_count")
 _DETAILS = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
 _CACHED = ("cache_read", "cached_tokens")
+# Not part of Anthropic's input tokens, or of Gemini's output tokens.
+_ANTHROPIC_CACHE = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_GEMINI_THOUGHTS = ("thoughts_token_count",)
 
 Route = Literal["rag", "long_context"]
 
@@ -85,7 +88,12 @@ def reported_usage(*holders: Any) -> Usage | None:
         input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
         if input_tokens is not None and output_tokens is not None:
             details = next((found for name in _DETAILS if (found := part(counts, name))), None)
-            return Usage(input_tokens, output_tokens, _count_in(details, _CACHED) or 0)
+            cached = _count_in(details, _CACHED) or 0
+            if _count_in(counts, _INPUT[:1]) is not None:
+                read, written = (_count_in(counts, (name,)) or 0 for name in _ANTHROPIC_CACHE)
+                input_tokens, cached = input_tokens + read + written, cached or read
+            output_tokens += _count_in(counts, _GEMINI_THOUGHTS) or 0
+            return Usage(input_tokens, output_tokens, cached)
     return None
 
 

@@ -50,7 +50,21 @@ RAW: list[tuple[Any, dict[str, Any], Usage]] = [
         Usage(11, 7, 5),
     ),
     ({"usage": {"input_tokens": 11, "output_tokens": 7}}, {}, Usage(11, 7)),
+    (
+        {
+            "usage": stand_in(
+                input_tokens=11, output_tokens=7, cache_read_input_tokens=90, cache_creation_input_tokens=9
+            )
+        },
+        {},
+        Usage(110, 7, 90),
+    ),
     ({"usage_metadata": {"prompt_token_count": 11, "candidates_token_count": 7}}, {}, Usage(11, 7)),
+    (
+        {"usage_metadata": {"prompt_token_count": 11, "candidates_token_count": 7, "thoughts_token_count": 60}},
+        {},
+        Usage(11, 67),
+    ),
     ({"prompt_eval_count": 11, "eval_count": 7}, {}, Usage(11, 7)),
     (None, {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}, Usage(11, 7)),
     ({"usage": {"prompt_tokens": 0, "completion_tokens": 0}}, {}, Usage(0, 0)),
