@@ -34,6 +34,11 @@ def change(path, statement, *values):
         connection.execute(statement, values)
 
 
+def test_a_question_of_a_data_set_without_settings_is_left_out(theirs):
+    change(theirs, "UPDATE questions SET data = 'another' WHERE rowid = 1")
+    assert oprag("report", theirs).exit_code == 0
+
+
 def test_one_number_takes_no_memory(theirs):
     change(theirs, "UPDATE answers SET context = json_set(context, '$[0][0][2]', 300000000000)")
     change(theirs, "UPDATE questions SET documents = json('{\"book0.md\": 300000000000}')")

@@ -36,7 +36,7 @@ def section(results: Results, metric: str | None) -> Section | None:
     found = [
         (-_size(metric, pair, place), place)
         for place, question in enumerate(results.matrix.questions)
-        if (pair := pairs[question.data])
+        if (pair := pairs.get(question.data))
         and (results.matrix.status[[one.rows[0] for one in pair], place] >= ANSWERED).any()
     ]
     if not found:
