@@ -86,6 +86,7 @@ def test_a_value_that_the_tables_do_not_permit_is_told_in_one_line(theirs, state
         ("UPDATE questions SET answers = '[' || hex(zeroblob(9000000)) || ']'", "string or blob too big"),
         ("UPDATE questions SET choices = CAST(x'ff' AS TEXT)", "UTF-8"),
         ('UPDATE experiments SET described = \'{"grid": [{"k": 1}]}\'', "invalid described: "),
+        ("UPDATE experiments SET described = '{\"grid\": []}'", "invalid described: "),
         ("UPDATE cells SET \"values\" = json_set(\"values\", '$.neighbors', json('{}'))", "invalid values"),
         ("UPDATE answers SET calls = -1", "invalid calls: "),
     ],

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, NotRequired, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,7 +183,7 @@ class WorkCache(Protocol):
 
 
 @with_config(ConfigDict(extra="allow"))
-class Described(TypedDict, total=False):
+class Described(TypedDict):
     """Description of an experiment, with what the analysis relies on."""
 
     grid: list[dict[str, list[Plain]]]
@@ -193,7 +193,7 @@ class Described(TypedDict, total=False):
     metrics: list[str]
     score_embedder: str | None
     count_tokens: str
-    prompts: dict[str, str | None]
+    prompts: NotRequired[dict[str, str | None]]
 
 
 class ExperimentRecord(NamedTuple):
