@@ -27,8 +27,7 @@ _QUOTES = "\"'“”‘’„«»*_`"
 """Quotation marks and Markdown emphasis."""
 
 _THINKING = re.compile(r"\A\s*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-# Without the opening tag, which is the end of some models' prompts; known only when the reply is complete.
-_THOUGHT = re.compile(r"\A(?:(?!<think).)*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _FENCED = re.compile(r"\A\s*+```\w*+\s*+(?P<inside>.*?)```\s*+\Z", re.DOTALL)
 
 
@@ -43,8 +42,15 @@ def reply_text(completion: Completion, reader: str) -> str:
 
 
 def without_reasoning(reply: str) -> str:
-    """A reply without the reasoning before it, which some servers leave in the text, between <think> and </think>."""
-    return _THOUGHT.sub("", _THINKING.sub("", reply, count=1), count=1)
+    """A reply without the reasoning before it, which some servers leave in the text, between <think> and </think>.
+
+    The opening tag may be missing, since it is the end of some models' prompts.
+    """
+    if "<" not in reply:
+        return reply
+    text = _THINKING.sub("", reply, count=1)
+    end = _THOUGHT.search(text) if text == reply else None
+    return text if end is None or "<think" in text[: end.start()].casefold() else text[end.end() :]
 
 
 def _json_in(reply: str, kind: type[Any]) -> Any:

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oprag.methods import Completion
-from oprag.methods.replies import is_refusal, may_be_refusal
+from oprag.methods.replies import is_refusal, may_be_refusal, without_reasoning
 from oprag.methods.run import EMPTY
 from tests.core.methods.helpers import World, parts
 
@@ -292,6 +292,19 @@ def test_reasoning_goes_into_no_other_prompt(method, thought):
     world.answer(method=method, collapse_tokens=1)
     assert any("Yes." in prompt.text for prompt in world.prompts)
     assert not any("a cat" in prompt.text for prompt in world.prompts)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("<think>a</think>It ends with </think>.", "It ends with </think>."),
+        ("a <b></THINKING>c", "c"),
+        ("No <think>tag</think>.", "No <think>tag</think>."),
+        ("1 < 2", "1 < 2"),
+    ],
+)
+def test_what_is_reasoning(reply, answer):
+    assert without_reasoning(reply) == answer
 
 
 def test_a_reply_of_reasoning_alone_is_empty():
