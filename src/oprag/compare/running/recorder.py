@@ -37,6 +37,7 @@ from oprag.methods.run import EMPTY
 __all__ = ["Recorder", "score_all"]
 
 _MAX_ERROR = 2_000  # characters of an error message
+_SEARCHED = 2  # chunks of an own pipeline that are searched for in all documents
 
 
 class _Found(NamedTuple):
@@ -196,9 +197,10 @@ def _places_of(texts: Mapping[str, str], chunk: FoundChunk) -> list[tuple[str, i
 
 
 def _any_of(texts: Iterable[tuple[str, str]], chunks: Sequence[FoundChunk]) -> bool:
-    """Whether a chunk is from one of these documents."""
+    """Whether a chunk is from one of these documents, by its source or, of the first chunks, by its text."""
     sources = [f"/{chunk.source}" for chunk in chunks if chunk.source is not None]
-    wanted = [chunk.text for chunk in chunks if chunk.text.strip()]
+    # Searching all documents takes a second per GB.
+    wanted = [chunk.text for chunk in chunks[:_SEARCHED] if chunk.text.strip()]
     return any(
         any(source.endswith(f"/{name}") for source in sources) or any(one in text for one in wanted)
         for name, text in texts
