@@ -13,13 +13,10 @@ import pypdf
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnablePassthrough
-from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import (
     MarkdownHeaderTextSplitter,
@@ -242,44 +239,6 @@ def test_rag_agent(pages, data):
     check_swap([before], [after], page_texts(data))
 
 
-def test_agent_with_a_retriever_tool(pages, data):
-    from langchain.agents import create_agent
-
-    model = Recorder()
-    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
-    tool = create_retriever_tool(retriever, "search_docs", "Search the documentation.")
-    agent = create_agent(model, [tool], system_prompt="Search before you answer.")
-    with warns_only(BY_STORE):
-        result = agent.invoke({"messages": [{"role": "user", "content": HOW_TO_RETRY}]})
-    assert result["messages"][-1].text == "Ada Brand."
-    documents = found(retriever.invoke(HOW_TO_RETRY))
-    assert in_order(documents, page_texts(data))
-    check_prompt(model.prompt, documents)
-
-
-async def test_two_step_chain(pages, data):
-    from langchain.agents import create_agent
-    from langchain.agents.middleware import ModelRequest, dynamic_prompt
-
-    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
-
-    @dynamic_prompt
-    def prompt_with_context(request: ModelRequest) -> str:
-        last_query = request.state["messages"][-1].text
-        retrieved_docs = retriever.invoke(last_query)
-        docs_content = "\n\n".join(doc.page_content for doc in retrieved_docs)
-        return f"Answer from these passages alone:\n\n{docs_content}"
-
-    model = Recorder()
-    agent = create_agent(model, tools=[], middleware=[prompt_with_context])
-    with warns_only(BY_STORE):
-        await agent.ainvoke({"messages": [HumanMessage(HOW_TO_RETRY)]})
-    documents = found(await retriever.ainvoke(HOW_TO_RETRY))
-    assert in_order(documents, page_texts(data))
-    assert isinstance(model.read[-1][0], SystemMessage)
-    check_prompt(model.read[-1][0].text, documents)
-
-
 PROMPT = ChatPromptTemplate.from_messages([("system", "Answer from this context:\n\n{context}"), ("human", "{input}")])
 
 
@@ -314,22 +273,6 @@ def test_retrieval_chain_over_a_saved_store(store, make_store, embeddings, data,
     assert [key for piece in pieces for key in piece] == ["input", "context", "answer"]
     assert found(pieces[1]["context"]) == found(after["context"])
     check_swap([found(before["context"])], [found(after["context"])], texts(docs))
-
-
-def test_chain_of_runnables(pages, data):
-    def format_docs(docs: list[Document]) -> str:
-        return "\n\n".join(doc.page_content for doc in docs)
-
-    model = Recorder()
-    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
-    rag_chain = (
-        {"context": retriever | format_docs, "input": RunnablePassthrough()} | PROMPT | model | StrOutputParser()
-    )
-    with warns_only(BY_STORE):
-        assert rag_chain.invoke(HOW_TO_RETRY) == "Ada Brand."
-        check_prompt(model.prompt, found(retriever.invoke(HOW_TO_RETRY)))
-        assert rag_chain.batch(QUESTIONS) == ["Ada Brand."] * 3
-    assert len(model.read) == 4
 
 
 # A graph of one's own over web pages, in small chunks that overlap by a half.

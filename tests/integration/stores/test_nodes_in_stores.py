@@ -17,7 +17,7 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 
 from oprag.errors import OptionError
 from oprag.llama_index import StampPositions
-from oprag.stores import StoreAdapter, StoredChunk
+from oprag.stores import StoreAdapter, StoredChunk, llama_index_nodes, postgres
 from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
 from tests.integration.stores.conftest import Places
@@ -32,7 +32,6 @@ pytestmark = [
 ]
 
 EACH = [kind for kind in KINDS if kind.alone or kind.name in ("faiss_map", "postgres_jsonb", "postgres_halfvec")]
-KEEPS_TEXTS = [kind for kind in EACH if kind.name.startswith(("chroma", "qdrant", "postgres"))]
 QUESTION = "What happens when an exception is raised?"
 
 
@@ -309,60 +308,35 @@ def test_an_unknown_node_is_refused_before_anything_is_written(filled: Filled):
     filled.adapter().write({})
 
 
-@each(KEEPS_TEXTS)
-def test_an_interrupted_write_is_finished_by_the_next(filled: Filled, monkeypatch: pytest.MonkeyPatch):
-    import oprag.stores.chroma
-    import oprag.stores.postgres
-    import oprag.stores.qdrant
-
-    monkeypatch.setattr(oprag.stores.chroma, "_BATCH", 5)
-    monkeypatch.setattr(oprag.stores.qdrant, "_BATCH", 5)
-    added = added_to(filled)
-    before = as_it_was(filled, added)
-    store: Any = filled.index.vector_store
-    calls = []
-
-    def second_fails(write: Callable[..., Any]) -> Callable[..., Any]:
-        def fail(*args: Any, **options: Any) -> Any:
-            calls.append(args)
-            if len(calls) > 1:
-                raise ConnectionError
-            return write(*args, **options)
-
-        return fail
-
-    name = filled.kind.name.partition("_")[0]
-    owner, method = {
-        "chroma": (store.client, "update"),
-        "qdrant": (store.client, "batch_update_points"),
-        "postgres": (oprag.stores.postgres, "content_with"),
-    }[name]
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, method, second_fails(getattr(owner, method)))
-        with pytest.raises(ConnectionError):
-            filled.adapter().write(added)
-    assert sum(complete(filled, added)) == (0 if name == "postgres" else 5)
-    filled.adapter().write(added)
-    assert all(complete(filled, added))
-    assert as_it_was(filled, added) == before
-
-
-@each([kind for kind in KEEPS_TEXTS if kind.name == "chroma_l2"])
-def test_a_docstore_beside_the_store_is_written_too(filled: Filled):
-    index = VectorStoreIndex(
-        filled.nodes,
-        storage_context=StorageContext.from_defaults(vector_store=filled.index.vector_store),
-        embed_model=KnownModel(filled.embeddings),
-        store_nodes_override=True,
-    )
-    both = Filled(filled.kind, index, filled.nodes, filled.embeddings)
-    hashes, documents = index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()
+@pytest.mark.parametrize("kind", [kind for kind in EACH if kind.name in ("chroma_l2", "qdrant", "postgres")], ids=str)
+def test_a_docstore_beside_the_store_is_written_first(
+    kind: Kind, fill: Callable[..., Filled], corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+):
+    """A program that breaks off between the two leaves the store, from which nodes are listed, for the next call."""
+    nodes, empty = split(documents(corpus)), fill(kind, [])
+    storage = StorageContext.from_defaults(vector_store=empty.index.vector_store)
+    model = KnownModel(empty.embeddings)
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=model, store_nodes_override=True)
+    both = Filled(kind, index, nodes, empty.embeddings)
+    hashes, about = index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()
     added = added_to(both)
+    put = llama_index_nodes.put_rows
+
+    def put_and_break_off(*given: Any) -> None:
+        put(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(llama_index_nodes, "put_rows", put_and_break_off)
+        patch.setattr(postgres, "put_rows", put_and_break_off)
+        with pytest.raises(KeyboardInterrupt):
+            both.adapter().write(added)
+    assert not any(complete(both, added))
     both.adapter().write(added)
     assert all(complete(both, added))
-    for node in filled.nodes:
+    for node in nodes:
         written: Any = index.docstore.get_document(node.node_id)
         assert written.metadata == {**node.metadata, **added[node.node_id]}
         assert written.get_content(MetadataMode.LLM) == node.get_content(MetadataMode.LLM)
         assert written.get_content(MetadataMode.EMBED) == node.get_content(MetadataMode.EMBED)
-    assert (index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()) == (hashes, documents)
+    assert (index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()) == (hashes, about)

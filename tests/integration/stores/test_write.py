@@ -12,8 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag.errors import OptionError
-from oprag.stores import StoreAdapter, chroma, qdrant
-from oprag.stores import postgres as postgres_stores
+from oprag.stores import StoreAdapter
 from oprag.stores.adapter import StoredChunk, adapter_of
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus, identify
@@ -186,58 +185,3 @@ def test_unknown_ids_are_an_error_before_anything_is_written(
         case.adapter().write({**added, identify("nothing", "red", 0): {"chunk_index": 1}})
     assert [row for row in rows_of(case.store, postgres) if "chunk_numbering" in row.metadata] == []
     assert rows_of(case.store, postgres) == before
-
-
-def interrupt(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a method fail after two calls."""
-    real = getattr(owner, name)
-    calls: list[None] = []
-
-    def failing(*given: Any, **options: Any) -> Any:
-        calls.append(None)
-        if len(calls) > 2:
-            raise ConnectionError("the store is gone")
-        return real(*given, **options)
-
-    monkeypatch.setattr(owner, name, failing)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in STORES if kind.name.startswith(("chroma", "qdrant", "pg"))], ids=str)
-def test_an_interrupted_write_leaves_each_chunk_whole_and_the_next_one_finishes(
-    kind: Kind, make: Callable[[Kind, str], Case], postgres: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-):
-    case = make(kind, "interrupted")
-    found, added, before = case.search(), case.added(), rows_of(case.store, postgres)
-    with monkeypatch.context() as patch:
-        stop(case, patch)
-        with pytest.raises(ConnectionError):
-            case.adapter().write(added)
-    written = 0
-    for old, new in zip(before, rows_of(case.store, postgres), strict=True):
-        assert new[:3] == old[:3]
-        more = {
-            key: value for key, value in new.metadata.items() if value is not None and old.metadata.get(key) is None
-        }
-        assert more in ({}, added.get(new.key))
-        written += bool(more)
-    assert written == (14 if kind.name.startswith(("chroma", "qdrant")) else 0)
-    case.adapter().write(added)
-    for old, new in zip(before, rows_of(case.store, postgres), strict=True):
-        assert new[:3] == old[:3]
-        assert new.metadata == {**old.metadata, **added.get(old.key, {})}
-    assert case.search() == found
-
-
-def stop(case: Case, patch: pytest.MonkeyPatch) -> None:
-    """Write seven chunks at once, and break off after two times."""
-    if case.kind.name.startswith("chroma"):
-        patch.setattr(chroma, "_BATCH", 7)
-        interrupt(type(case.store._collection), "update", patch)
-    elif case.kind.name.startswith("qdrant"):
-        patch.setattr(qdrant, "_BATCH", 7)
-        interrupt(case.store.client, "batch_update_points", patch)
-    else:
-        from sqlalchemy import Connection
-
-        patch.setattr(postgres_stores, "_BATCH", 7)
-        interrupt(Connection, "execute", patch)
