@@ -1,5 +1,6 @@
 """Documents, stores and models that the tests of the LangChain adapter share."""
 
+import random
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -33,6 +34,21 @@ def store_of(documents: list[Document], kind: type[InMemoryVectorStore] = InMemo
 def giving(documents: Any) -> RunnableLambda[str, Any]:
     """A retriever that gives these very objects, best first."""
     return RunnableLambda(lambda question: documents)
+
+
+def prose(words: int, seed: int) -> str:
+    """Paragraphs of sentences of made-up words; nothing of some length occurs in it twice."""
+    generator = random.Random(seed)
+    sentences: list[str] = []
+    while sum(sentence.count(" ") + 1 for sentence in sentences) < words:
+        length = generator.randint(5, 14)
+        made = [
+            "".join(generator.choice("bdfglmnprst") + generator.choice("aeiou") for _ in range(generator.randint(1, 4)))
+            for _ in range(length)
+        ]
+        end = "\n\n" if generator.random() < 0.15 else " "
+        sentences.append(" ".join(made).capitalize() + "." + end)
+    return "".join(sentences).strip()
 
 
 def texts(documents: Sequence[Document]) -> list[str]:

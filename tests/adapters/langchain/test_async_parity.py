@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION
 
 CLASSES = [OrderPreservingRetriever, OrderPreservingCompressor]
@@ -128,28 +127,6 @@ def test_a_sync_store_is_searched_sync_alone(options: dict[str, Any]):
     retriever = OrderPreservingRetriever(vectorstore=filled(SyncStore(SyncEmbedding(size=16))), **options)
     assert retriever.invoke(QUESTION)
     assert retriever.get_context(QUESTION).kept
-
-
-class OneSided(BaseRetriever):
-    """A wrapped retriever, one side of which must not be called."""
-
-    documents: list[Document]
-    side: str
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return self.documents if self.side == "sync" else refuse()
-
-    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return self.documents if self.side == "async" else refuse()
-
-
-async def test_a_wrapped_retriever_is_called_from_its_own_side():
-    given = parts()[::-1]
-    from_async = OrderPreservingRetriever(retriever=OneSided(documents=given, side="async"))
-    from_sync = OrderPreservingRetriever(retriever=OneSided(documents=given, side="sync"))
-    assert numbers_of(await from_async.ainvoke(QUESTION)) == list(range(12))
-    assert numbers_of(from_sync.invoke(QUESTION)) == list(range(12))
-    assert (await from_async.aget_context(QUESTION)).text == from_sync.get_context(QUESTION).text
 
 
 class ThreadNoting(SyncAndAsync):

@@ -31,13 +31,6 @@ async def test_a_question_that_cannot_be_searched_for_is_refused(store, question
         await retriever.aget_context(question)
 
 
-async def test_a_wrapped_runnable_may_give_scores():
-    """As `RunnableLambda(store.similarity_search_with_score)` does."""
-    retriever = OrderPreservingRetriever(retriever=giving([(Document("x"), 0.5), (Document("y"), None)]), order="rank")
-    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
-        assert [(chunk.text, chunk.score) for chunk in context.kept] == [("x", 0.5), ("y", None)]
-
-
 def through_retriever(documents: list[Document], **options: Any) -> list[Document]:
     return OrderPreservingRetriever(retriever=giving(documents), **options).invoke(QUESTION)
 
@@ -92,10 +85,3 @@ def test_a_text_that_is_no_string(ordered: Any, text: Any):
     document.page_content = text
     with pytest.raises(ChunkError, match="must be a string"):
         ordered([document])
-
-
-@both_surfaces
-def test_keys_that_are_no_strings(ordered: Any):
-    documents = [Document(text, metadata={"source": "s", 5: 1, None: 2, ("a",): 3}) for text in "xy"]
-    with pytest.warns(OpragWarning, match="have no position"):
-        assert ordered(documents) == documents

@@ -5,12 +5,10 @@ import re
 import warnings
 
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, ParentDocumentRetriever
+from langchain_classic.retrievers import EnsembleRetriever, ParentDocumentRetriever
 from langchain_core.documents import Document
-from langchain_core.documents.compressor import BaseDocumentCompressor
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.stores import InMemoryStore
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import PositionKind
@@ -23,10 +21,7 @@ from oprag.langchain import (
     stamp_positions,
     write_positions,
 )
-from oprag.stores import adapter, register_store
-from oprag.stores.in_memory import LangChainInMemory
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, store_of
-from tests.adapters.langchain.test_positions import prose
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, prose, store_of
 from tests.adapters.langchain.test_store_order import split, windows
 from tests.unknown_store import UnknownStore
 
@@ -156,25 +151,6 @@ def test_a_chain_is_checked_by_its_retriever():
     assert only(check_positions(chain)).source == "b"
 
 
-class Everything(BaseDocumentCompressor):
-    def compress_documents(self, documents, query, callbacks=None):
-        return documents
-
-
-def test_rerankers_and_ensembles_are_looked_through():
-    first, second = store_of(windows("a.txt", 1)), store_of([*windows("a.txt", 1), *windows("b.txt", 2)])
-    inner = ContextualCompressionRetriever(base_compressor=Everything(), base_retriever=first.as_retriever())
-    assert only(check_positions(inner)).chunks == len(windows("a.txt", 1))
-    both = EnsembleRetriever(retrievers=[inner, second.as_retriever()], weights=[0.5, 0.5])
-    found = check_positions(both)
-    # Of each source the chunks are taken once.
-    assert {source.source: source.chunks for source in found.sources} == {
-        name: len(windows(name, 1)) for name in ("a.txt", "b.txt")
-    }
-    assert found.searched == "InMemoryVectorStore"
-    assert found.ok
-
-
 def test_a_store_that_is_not_known_is_left_out_beside_one_that_is():
     known, unknown = store_of(windows("a.txt", 1)), UnknownStore(store_of(windows("b.txt", 2)))
     found = check_positions(
@@ -246,30 +222,6 @@ def test_nothing_is_embedded_or_changed():
 # Suggestions.
 
 
-class WritableStore(InMemoryVectorStore):
-    """A store whose metadata can be written."""
-
-
-class WritableAdapter(LangChainInMemory):
-    def write(self, added):
-        raise AssertionError
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    monkeypatch.setattr(adapter, "_registered", {})
-    return register_store
-
-
-def test_positions_are_written_into_a_store_that_allows_it(registered):
-    registered(WritableStore, WritableAdapter)
-    suggestion = only(check_positions(store_of(split("a.txt", 1), WritableStore))).suggestion
-    trust = "  # or trust_store_order=True, if nothing was added later"
-    assert suggestion == f"write_positions(store, read_source=documents){trust}"
-    torn = [*windows("a.txt", 1)[12:], *windows("a.txt", 1)[:9]]
-    assert only(check_positions(store_of(torn, WritableStore))).suggestion == suggestion
-
-
 def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     chunks = windows("a'b.txt", 1)
     store = store_of([*chunks, *windows("other.txt", 2), *edited(chunks)])
@@ -281,26 +233,7 @@ def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
     assert check_positions(store).ok
 
 
-def test_a_subclass_of_a_store_may_search_in_its_own_way():
-    class OwnStore(InMemoryVectorStore):
-        pass
-
-    chunks = windows("a.txt", 1)
-    store = store_of(chunks, OwnStore)
-    assert "not from the few that a search returns" in only(check_positions(store)).problem
-    assert told(store, 5, map(str, range(8)))
-
-
 # The line that deletes a source.
-
-LONG = "https://docs.example.com/" + "a-long-path/" * 20 + "book.md"
-
-
-def test_the_line_has_the_source_key_of_the_check():
-    store = store_of([Document(one.page_content, metadata={"book": "a"}) for one in windows("a", 1) * 2])
-    line = check_positions(store, source_key="book").notes[0].suggestion
-    exec(line, {"store": store, "check_positions": check_positions})
-    assert store.store == {}
 
 
 def test_the_line_of_a_check_with_a_filter_deletes_nothing_of_other_tenants():
@@ -314,15 +247,6 @@ def test_the_line_of_a_check_with_a_filter_deletes_nothing_of_other_tenants():
     (note,) = check_positions(mine).notes
     exec(note.suggestion, {"store": store, "retriever": mine, "check_positions": check_positions})
     assert [row["metadata"]["tenant"] for row in store.store.values()] == ["b"] * len(chunks)
-
-
-def test_a_source_whose_copies_differ_is_deleted_whole():
-    chunks = windows("a.txt", 1)
-    store = store_of([*chunks, *chunks, *edited(chunks)])
-    (line,) = (line.strip() for line in str(check_positions(store)).splitlines() if "delete(" in line)
-    assert line.endswith(".ids('a.txt'))  # and add it once")
-    exec(line, {"store": store, "check_positions": check_positions})
-    assert store.store == {}
 
 
 @pytest.mark.parametrize("name", ["/data/guide.html", "report.docx", "book.txt", "version 1.2"])

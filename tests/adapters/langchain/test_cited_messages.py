@@ -126,13 +126,6 @@ async def test_the_answer_of_an_agent_is_annotated(is_async: bool):
         assert cited.unknown == (9,)
 
 
-async def test_without_cite_and_without_citations_the_answer_stays():
-    for cite, text in ((False, ANSWER), (True, "It sank [9].")):
-        agent, _ = citing_agent(text, middleware=[OrderPreservingMiddleware(cite=cite)])
-        answer = agent.invoke(asked())["messages"][-1]
-        assert (answer.content, answer.response_metadata) == (text, {})
-
-
 @both_sides
 async def test_the_next_turn_sends_the_answer_as_the_model_wrote_it(is_async: bool):
     turns = [ANSWER, ["9 2"], "And so [3].", "Yes [1]."]
@@ -300,25 +293,3 @@ def test_a_result_without_middleware_is_complete():
     # Nothing has a number, so that nothing of ours is cited.
     cited = working_context_of({"messages": [message]}).cited(claude([message]))
     assert (cited.citations, cited.unknown) == ((), ("[ 2 ] log.pdf, page 4",))
-
-
-def test_only_a_tool_with_text_tells_the_model_to_cite_by_numbers():
-    assert "cite them by these" in search_tool().description
-    assert "cite" not in search_tool(content="search_result").description
-    assert search_tool(content="search_result", description="Look.").description == "Look."
-
-
-def test_a_marker_in_two_blocks_ends_in_the_first():
-    blocks: list[Any] = [{"type": "text", "text": text} for text in ("It sank [", "1].")]
-    agent, _ = citing_agent(lambda _: AIMessage(blocks))
-    first, second = agent.invoke(asked())["messages"][-1].content_blocks
-    (annotation,) = first["annotations"]
-    assert (annotation["start_index"], annotation["end_index"], second) == (8, 9, blocks[1])
-
-
-def test_a_message_that_calls_tools_is_no_answer():
-    agent, _ = citing_agent(ANSWER)
-    state = agent.invoke(asked())
-    call = {"name": "search", "args": {"query": "1"}, "id": "a"}
-    messages = [*state["messages"], AIMessage("It sank [1].", tool_calls=[call])]
-    assert OrderPreservingMiddleware(cite=True).after_agent(state | {"messages": messages}, None) is None

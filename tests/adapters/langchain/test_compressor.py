@@ -34,17 +34,6 @@ class WithoutTheFirst(BaseDocumentTransformer):
         return list(documents)[1:]
 
 
-def test_documents_are_put_into_the_order_of_their_source():
-    given = parts()[::-1]
-    found = OrderPreservingCompressor().compress_documents(given, QUESTION)
-    assert found == parts()
-    assert all(one is another for one, another in zip(found, reversed(given), strict=True))
-
-
-def test_k_keeps_the_best_of_the_given_list():
-    assert numbers_of(OrderPreservingCompressor(k=3).compress_documents(parts()[::-1], QUESTION)) == [9, 10, 11]
-
-
 async def test_behind_a_reranker_and_a_filter_in_a_pipeline(store):
     pipeline = DocumentCompressorPipeline(
         transformers=[EvenFirst(), WithoutTheFirst(), OrderPreservingCompressor(k=4, annotate=True)]
@@ -70,18 +59,6 @@ async def test_async_gives_the_same_objects():
     sync_found = compressor.compress_documents(given, QUESTION)
     async_found = await compressor.acompress_documents(given, QUESTION)
     assert [id(document) for document in async_found] == [id(document) for document in sync_found]
-
-
-@pytest.mark.parametrize("given", [parts(3), tuple(parts(3))], ids=["list", "tuple"])
-def test_any_sequence_of_documents_gives_a_list(given: Any):
-    found = OrderPreservingCompressor().compress_documents(given, QUESTION)
-    assert isinstance(found, list)
-    assert numbers_of(found) == [0, 1, 2]
-
-
-async def test_no_documents_give_no_documents():
-    compressor = OrderPreservingCompressor(k=3, token_budget=1)
-    assert compressor.compress_documents([], QUESTION) == await compressor.acompress_documents([], QUESTION) == []
 
 
 @pytest.mark.parametrize("wrong", ["text", None, {"page_content": "text"}, (Document("x"), 0.5)])

@@ -10,12 +10,10 @@ from oprag import DocumentIndex
 from oprag.errors import RetrievalWarning
 from oprag.langchain import (
     DocumentIndexRetriever,
-    OrderPreservingChain,
-    OrderPreservingCompressor,
     OrderPreservingRetriever,
     create_search_tool,
 )
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, numbers_of, parts, store_of
+from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
 
 K = 5
@@ -57,18 +55,6 @@ def test_four_times_k_documents_are_fetched_from_a_store(monkeypatch):
     assert asked == [4 * K, K, 4 * K]
 
 
-async def test_an_async_search_fetches_them_too():
-    retriever = OrderPreservingRetriever(vectorstore=store_of(parts(60)), k=K, continuity=0.5)
-    assert numbers_of(await retriever.ainvoke(QUESTION)) == numbers_of(retriever.invoke(QUESTION))
-
-
-def test_max_candidates_says_how_many(monkeypatch):
-    store = store_of(parts(60))
-    asked = fetched(store, monkeypatch)
-    OrderPreservingRetriever(vectorstore=store, k=K, continuity=0.5, max_candidates=7).invoke(QUESTION)
-    assert asked == [7]
-
-
 def test_an_index_is_asked_for_them():
     texts = [f"Sentence {number} of the log." for number in range(300)]
     index = DocumentIndex(texts, [{"source": "log", "chunk_index": number} for number in range(300)])
@@ -87,15 +73,6 @@ def test_a_retriever_with_a_limit_of_its_own_is_told():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert numbers_of(wider.invoke(QUESTION)) == by_value(store.similarity_search(QUESTION, k=20), K)
-
-
-def test_a_compressor_and_a_chain_take_it():
-    store = store_of(parts(60))
-    ranked = store.similarity_search(QUESTION, k=20)
-    compressor = OrderPreservingCompressor(k=K, continuity=0.5)
-    assert numbers_of(compressor.compress_documents(ranked, QUESTION)) == by_value(ranked, K)
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store, k=K, continuity=0.5)
-    assert numbers_of(chain.invoke(QUESTION)["context"]) == by_value(ranked, K)
 
 
 def test_mmr_removes_what_continuity_prefers():

@@ -1,6 +1,5 @@
 """`DocumentIndexRetriever`: our own index as a retriever, alone, wrapped, and in a chain."""
 
-import copy
 import re
 from typing import Any
 
@@ -11,8 +10,7 @@ from pydantic import ValidationError
 
 from oprag import DocumentIndex
 from oprag.errors import OptionError, QueryError
-from oprag.langchain import DocumentIndexRetriever, OrderPreservingChain, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import RecordingChatModel, Runs
+from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever
 from tests.helpers import WordEmbedder, prose, word_offsets
 
 SIZE = 20  # words in a chunk
@@ -65,15 +63,6 @@ async def test_documents_come_best_first(index, retriever, is_async: bool):
     assert all(type(score) is float for score in scores)
 
 
-@both_sides
-@pytest.mark.parametrize("by", ["dense", "bm25", "hybrid"])
-async def test_the_search_of_the_index_can_be_chosen(index, is_async: bool, by: Any):
-    found = await ask(DocumentIndexRetriever(index=index, k=6, search=by), QUESTION, is_async=is_async)
-    expected = index.search(QUESTION, 6, by)
-    assert places(found) == [(chunk.metadata["source"], chunk.metadata["chunk_index"]) for chunk in expected]
-    assert [document.metadata["relevance_score"] for document in found] == [chunk.score for chunk in expected]
-
-
 @pytest.mark.parametrize("by", ["dense", "hybrid"])
 def test_without_an_embedder_only_words_can_be_searched_for(by: Any):
     index = DocumentIndex.from_texts(TEXTS, None, word_offsets, chunk_size=SIZE)
@@ -87,36 +76,12 @@ def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
         DocumentIndexRetriever(index=index, search=by)
 
 
-async def test_metadata_of_the_caller_is_kept_and_not_touched(embedder):
-    metadata = [{"source": "s", "chunk_index": place, "page": f"p. {place}", "author": ["Ada"]} for place in range(2)]
-    texts = ["One two.", "Three four."]
-    index = DocumentIndex(texts, metadata, embedder.embed_documents(texts), embedder)
-    before = copy.deepcopy(metadata)
-    found = DocumentIndexRetriever(index=index).invoke("three")
-    assert [document.metadata | {"relevance_score": None} for document in found] == [
-        {**one, "relevance_score": None} for one in reversed(before)
-    ]
-    found[0].metadata["page"] = "torn out"
-    found[0].metadata["new"] = 1
-    assert metadata == before
-    assert DocumentIndexRetriever(index=index).invoke("three")[0].metadata["page"] == "p. 1"
-
-
 @both_sides
 async def test_k_of_a_call_goes_before_k_of_the_construction(index, is_async: bool):
     retriever = DocumentIndexRetriever(index=index, k=2)
     assert len(await ask(retriever, QUESTION, is_async=is_async, k=5)) == 5
     assert len(await ask(retriever, QUESTION, is_async=is_async, k=None)) == 2
     assert len(await ask(retriever, QUESTION, is_async=is_async)) == 2
-
-
-@both_sides
-async def test_it_is_a_run_in_traces(retriever, is_async: bool):
-    runs = Runs()
-    found = await ask(retriever, QUESTION, is_async=is_async, config={"callbacks": [runs], "tags": ["mine"]})
-    (run,) = runs.started
-    assert (run["query"], run["name"], run["tags"]) == (QUESTION, "DocumentIndexRetriever", ["mine"])
-    assert runs.ended == {run["run_id"]: found}
 
 
 # Refusals
@@ -161,36 +126,12 @@ async def test_unknown_names_are_refused(index, retriever, unknown: dict[str, An
 # Wrapped
 
 
-async def test_ranks_and_scores_reach_the_context(index, retriever):
-    context = OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, k=5)
-    assert {chunk.rank: chunk.score for chunk in context.kept} == {
-        chunk.rank: chunk.score for chunk in index.search(QUESTION, 5)
-    }
-    for passage in context.passages:
-        (span,) = passage.spans
-        assert TEXTS[str(passage.source)][span.start : span.end] == passage.text
-
-
 def test_a_filter_is_refused_and_not_dropped(retriever):
     with pytest.raises(OptionError, match="does not accept a filter"):
         OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, filter={"source": "first.txt"})
 
 
 # In a chain
-
-
-@both_sides
-async def test_a_chain_reads_it_in_source_order(index, is_async: bool):
-    model = RecordingChatModel()
-    chain = OrderPreservingChain(llm=model, retriever=DocumentIndexRetriever(index=index, k=6))
-    result = await ask(chain, {"input": QUESTION}, is_async=is_async)
-    documents = result["context"]
-    assert sorted(places(documents)) == sorted(hits(index, 6))
-    assert places(documents) != hits(index, 6)
-    (prompt,) = model.prompts
-    positions = [prompt.index(document.page_content.strip()) for document in documents]
-    assert positions == sorted(positions)
-    assert result["answer"] == "An answer."
 
 
 # Thresholds

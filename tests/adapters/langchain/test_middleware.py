@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain.agents.middleware import ToolRetryMiddleware
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -26,7 +26,6 @@ from tests.adapters.langchain.agents import (
     ScriptedModel,
     agent_of,
     asked,
-    dangling,
     found,
     numbering,
     plain,
@@ -138,15 +137,6 @@ def test_any_tool_that_returns_documents_is_gathered(search: Any):
     assert [plain(request) for request in theirs.requests] == [plain(request) for request in ours.requests]
     # Ranks are those of the search, also where the documents came in source order.
     assert [working_context_of(result).chunk(number).rank for number in (1, 2, 3, 4)] == [0, 0, 1, 0]
-
-
-def test_only_the_named_tools_are_gathered():
-    other = search_tool(name="other")
-    model = ScriptedModel(turns=[["7", {"name": "other", "args": {"query": "8"}}], "The end."])
-    result = agent_of(model, [search_tool(), other], middleware=[OrderPreservingMiddleware(search_tools=["other"])])
-    state = result.invoke(asked())
-    assert results_in(model.requests[-1]) == ["Part 7 of voyage.txt.", "[1] voyage.txt\nPart 8 of voyage.txt."]
-    assert numbering(state) == {1: "Part 8 of voyage.txt."}
 
 
 def test_a_tool_that_fails_is_tried_again():
@@ -270,38 +260,6 @@ async def test_an_agent_as_a_tool_has_a_working_context_of_its_own(is_async: boo
     assert results_in(inner_model.requests[-1])[0].startswith("[1] voyage.txt\nPart 1 of")
     assert numbering(result) == {1: "Part 7 of voyage.txt.", 2: "Part 1 of voyage.txt."}
     assert results_in(model.requests[-1])[1] == "Found [1] and [2]."
-
-
-@both_sides
-async def test_streams_have_the_texts_that_the_model_reads(is_async: bool):
-    model = ScriptedModel(turns=SEARCHES)
-    given: Any = {"input": asked(), "stream_mode": ["updates", "values", "messages"]}
-    agent = agent_of(model)
-    events = [event async for event in agent.astream(**given)] if is_async else list(agent.stream(**given))
-    texts = results_in(model.requests[-1])
-    assert results_in([event for mode, event in events if mode == "values"][-1]["messages"]) == texts
-    ours = "OrderPreservingMiddleware.before_model"
-    updates = [update[ours] for mode, update in events if mode == "updates" and update.get(ours)]
-    assert [results_in(update["messages"]) for update in updates] == [[text] for text in texts]
-    assert all(json.dumps(update["working_context"]) for update in updates)
-    streamed = [event[0] for mode, event in events if mode == "messages" and isinstance(event[0], AIMessage)]
-    assert streamed[-1].text == SEARCHES[-1]
-
-
-def test_text_of_a_removed_message_is_shown_again_with_its_number():
-    model = ScriptedModel(turns=[["7 2"], "First.", ["2 9"], "Second.", ["2 7"], "Third."], counts_calls=True)
-    agent = agent_of(model, checkpointer=InMemorySaver())
-    state = agent.invoke(asked(), thread())
-    agent.invoke(asked("And?"), thread())
-    assert results_in(model.requests[-1])[1] == "[1] (already shown)\n\n[3] voyage.txt\nPart 9 of voyage.txt."
-    gone = [RemoveMessage(message.id) for message in state["messages"]]
-    agent.update_state(thread(), {"messages": gone})
-    result = agent.invoke(asked("And then?"), thread())
-    assert results_in(model.requests[-1]) == [
-        "[1] voyage.txt\nPart 2 of voyage.txt.\n\n[3] Part 9 of voyage.txt.",
-        "[1] (already shown)\n\n[2] voyage.txt\nPart 7 of voyage.txt.",
-    ]
-    assert not dangling(model.requests[-1], working_context_of(result))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     create_search_tool,
 )
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, numbers_of, texts
+from tests.adapters.langchain.conftest import RecordingChatModel, giving, numbers_of
 from tests.adapters.scripted import QUESTION
 
 
@@ -91,13 +91,6 @@ def test_the_chain_and_the_search_tool_refuse_it_too(store):
         create_search_tool(wrapped)
 
 
-def test_a_retriever_that_keeps_the_ranks_may_be_wrapped(store):
-    best_first = own(store, k=6, order="rank")
-    for wrapped in (best_first, ensemble(best_first)):
-        found = OrderPreservingRetriever(retriever=wrapped, k=3).invoke(QUESTION)
-        assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=3)))
-
-
 @pytest.mark.parametrize("options", [{}, {"annotate": True}, {"order": "edges"}], ids=str)
 async def test_a_step_directly_after_ours_knows_the_ranks(store, options: dict[str, Any]):
     inner = own(store, k=8, **options)
@@ -111,10 +104,3 @@ async def test_a_step_directly_after_ours_knows_the_ranks(store, options: dict[s
         assert numbers_of(outer.invoke(QUESTION)) == numbers_of(await outer.ainvoke(QUESTION)) == best
     pipeline = DocumentCompressorPipeline(transformers=[OrderPreservingCompressor(**options), compressor])
     assert numbers_of(pipeline.compress_documents(store.similarity_search(QUESTION, k=8), QUESTION)) == best
-
-
-def test_a_passage_has_the_rank_of_its_best_document():
-    found = [Document(text, metadata={"source": "s", "start_index": at}) for text, at in (("c", 9), ("b", 1), ("a", 0))]
-    passages = OrderPreservingRetriever(retriever=giving(found), stitch=True).invoke(QUESTION)
-    assert texts(passages) == ["ab", "c"]
-    assert texts(OrderPreservingCompressor(k=1).compress_documents(passages, QUESTION)) == ["c"]

@@ -22,24 +22,8 @@ from oprag import Context, PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
-from tests.adapters.langchain.conftest import giving
+from tests.adapters.langchain.conftest import giving, prose
 from tests.adapters.scripted import QUESTION
-
-
-def prose(words: int, seed: int) -> str:
-    """Paragraphs of sentences of made-up words; nothing of some length occurs in it twice."""
-    generator = random.Random(seed)
-    sentences: list[str] = []
-    while sum(sentence.count(" ") + 1 for sentence in sentences) < words:
-        length = generator.randint(5, 14)
-        made = [
-            "".join(generator.choice("bdfglmnprst") + generator.choice("aeiou") for _ in range(generator.randint(1, 4)))
-            for _ in range(length)
-        ]
-        end = "\n\n" if generator.random() < 0.15 else " "
-        sentences.append(" ".join(made).capitalize() + "." + end)
-    return "".join(sentences).strip()
-
 
 TEXT = prose(3000, seed=1)
 MARKDOWN = "\n\n".join(f"{'#' * (1 + number % 2)} Title {number}\n\n{prose(150, seed=number)}" for number in range(8))
@@ -133,13 +117,6 @@ def test_stamped_chunks_are_in_order_whatever_split_them(make: Callable[[], list
     assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.STAMPED, 0)]
 
 
-@each_split
-def test_stamped_chunks_keep_all_of_their_text(make: Callable[[], list[Document]]):
-    stamped = stamp_positions(make())
-    words = " ".join(ordered(stamped).text.split())
-    assert all(" ".join(chunk.page_content.split()) in words for chunk in stamped)
-
-
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -154,13 +131,6 @@ def test_located_chunks_are_in_order_whatever_split_them(make: Callable[[], list
     context = ordered(chunks, read_source={"book.txt": text})
     assert kept(context) == chunks
     assert [report.missing for report in context.sources] == [0]
-
-
-def test_start_index_orders_chunks_that_were_not_stamped():
-    chunks = recursive()
-    context = ordered(chunks)
-    assert kept(context) == chunks
-    assert [(report.kind, report.field) for report in context.sources] == [(PositionKind.OFFSET, "start_index")]
 
 
 PAGES: dict[str, dict[str, Callable[[int], Any]]] = {
@@ -241,58 +211,6 @@ def test_pages_that_are_stamped_one_by_one_are_in_the_order_of_the_pages(
     assert outcome(chunks, k, pages).wrong == 0
 
 
-def tied() -> list[Document]:
-    """langchain#21475: both words of "chunk chunk" are said to start at 0."""
-    splitter = CharacterTextSplitter(separator=" ", chunk_size=5, chunk_overlap=5, add_start_index=True)
-    chunks = split(splitter, "chunk chunk")
-    assert [(chunk.page_content, chunk.metadata["start_index"]) for chunk in chunks] == [("chunk", 0)] * 2
-    return chunks
-
-
-@pytest.mark.parametrize("overlap", [50, 150, 250])
-def test_overlaps_are_stitched_to_the_text_of_the_source(overlap: int):
-    context = ordered(recursive(overlap=overlap))
-    assert context.text == TEXT
-    assert len(context.passages) == 1
-
-
-def test_some_of_the_chunks_are_stitched_to_runs_of_the_source():
-    chunks = recursive(overlap=100)
-    best = random.Random(3).sample(chunks, 12)
-    context = OrderPreservingRetriever(retriever=giving(best), gap="[...]").get_context(QUESTION)
-    runs = context.text.split("\n\n[...]\n\n")
-    assert len(runs) == len(context.passages) > 1
-    assert all(run in TEXT for run in runs)
-    starts = [TEXT.index(run) for run in runs]
-    assert starts == sorted(starts)
-    assert all(TEXT[passage.spans[0].start : passage.spans[-1].end] == passage.text for passage in context.passages)
-    assert all(any(chunk.page_content in run for run in runs) for chunk in best)
-
-
-def transcript(*, video: str = "abc123XYZ_-", pieces: int = 8) -> list[Document]:
-    """A transcript as `YoutubeLoader` of langchain-community 0.4 makes it with `TranscriptFormat.CHUNKS`."""
-    return [
-        Document(
-            prose(40, seed=number),
-            metadata={
-                "source": f"https://www.youtube.com/watch?v={video}&t={30 * number}s",
-                "start_seconds": 30 * number,
-                "start_timestamp": f"00:{number // 2:02d}:{30 * (number % 2):02d}",
-            },
-        )
-        for number in range(pieces)
-    ]
-
-
-def test_the_chunks_of_a_transcript_are_in_order():
-    chunks = transcript()
-    context = ordered(chunks)
-    assert kept(context) == chunks
-    (report,) = context.sources
-    assert (report.source, report.kind) == ("https://www.youtube.com/watch?v=abc123XYZ_-", PositionKind.PAGE)
-    assert (report.field, report.missing) == ("start_seconds", 0)
-
-
 def messages(workspace: str | None) -> list[Document]:
     """An export as `SlackDirectoryLoader` of langchain-community 0.4 loads it: each message has a source of its own."""
     chunks = []
@@ -319,17 +237,3 @@ def pdf(*, offsets: bool = True) -> list[Document]:
     for chunk in [] if offsets else chunks:
         del chunk.metadata["start_index"]
     return chunks
-
-
-@pytest.mark.parametrize("offsets", [True, False])
-def test_headers_and_reports_show_the_page_that_is_printed(offsets: bool):
-    chunk = next(one for one in pdf(offsets=offsets) if one.metadata["page"] == 5)
-    retriever = OrderPreservingRetriever(retriever=giving([chunk]), header="{source}, page {page}")
-    context = retriever.get_context(QUESTION)
-    assert context.text.startswith("book.txt, page 4\n")
-    report = context.explain()
-    assert "p. 4" in report
-    assert "p. 5" not in report
-    (position,) = [one.position for one in context.kept]
-    assert position is not None
-    assert position.field.startswith("page")

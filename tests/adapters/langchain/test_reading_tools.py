@@ -1,6 +1,5 @@
 """The reading tools in agents of `create_agent`: around a passage, ranges, outlines, and what they refuse."""
 
-import re
 from typing import Any
 
 import pytest
@@ -10,10 +9,8 @@ from langchain_core.documents import Document
 from langchain_core.messages import ToolMessage
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag import DocumentIndex, split_tokens
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import (
-    DocumentIndexRetriever,
     OrderPreservingMiddleware,
     OrderPreservingRetriever,
     create_reading_tools,
@@ -68,35 +65,6 @@ def called(tools: dict[str, Any], name: str, **args: Any) -> ToolMessage:
     return message
 
 
-def test_around_a_passage():
-    state = state_after(store_of(parts()), ("read_around", {"number": 1, "before": 1, "after": 30}))
-    search, reading = results(state)
-    (at,) = numbers_of(search.artifact)
-    wanted = list(range(max(0, at - 1), 12))
-    assert numbers_of(reading.artifact) == wanted
-    assert [document.metadata["oprag"]["rank"] for document in reading.artifact] == list(range(len(wanted)))
-    # The hit was shown, and the others are shown now, in order.
-    shown = [int(number) for number in re.findall(r"Part (\d+) of", reading.text)]
-    assert shown == [number for number in wanted if number != at]
-    assert "[1] (already shown)" in reading.text
-    assert reading.text.endswith(f"(Chunks {wanted[0] + 1} to 12 of 12 of voyage.txt)")
-    context = working_context_of(state).context()
-    assert numbers_of([Document(chunk.text) for chunk in context.kept]) == wanted
-
-
-async def test_async():
-    store = store_of(parts())
-    agent: Any = create_agent(
-        calling(("read_around", {"number": 1}), ("outline", {})),
-        [create_search_tool(store, k=1), *create_reading_tools(store)],
-        middleware=[OrderPreservingMiddleware()],
-    )
-    state = await agent.ainvoke({"messages": [("user", "Go.")]})
-    sync = state_after(store, ("read_around", {"number": 1}))
-    assert results(state)[1].text == results(sync)[1].text
-    assert results(state)[2].text == "1 source:\n- voyage.txt: 12 chunks, 72 tokens"
-
-
 @pytest.mark.parametrize(
     ("name", "args", "expected"),
     [
@@ -124,18 +92,6 @@ def test_numbers_need_a_working_context():
     )
     message = results(agent.invoke({"messages": [("user", "Go.")]}))[1]
     assert (message.status, refused in message.text) == ("error", True)
-
-
-def test_the_model_is_shown_nothing_but_the_arguments():
-    assert {
-        name: sorted(tool.tool_call_schema.model_json_schema()["properties"])
-        for name, tool in tools_of(store_of(parts()), prefix="book_").items()
-    } == {
-        "book_read_around": ["after", "before", "number"],
-        "book_read_range": ["end", "source", "start"],
-        "book_outline": ["source"],
-        "book_grep": ["ignore_case", "limit", "pattern", "regex", "source"],
-    }
 
 
 def tenants() -> InMemoryVectorStore:
@@ -231,18 +187,6 @@ def test_sources_are_named_as_in_retrieval():
     video = "https://www.youtube.com/watch?v=1&t=30s"
     assert read(stored(source=video), video.removesuffix("&t=30s"), 1, 3).endswith("watch?v=1)")
     assert called(tools_of(stored()), "outline").text == "0 sources, and 3 chunks without a source."
-
-
-def test_an_index_of_our_own(tmp_path):
-    from oprag import LocalEmbedder
-
-    embedder = LocalEmbedder()
-    index = DocumentIndex.from_texts(TEXTS, embedder, embedder.tokenizer, chunk_size=64)
-    total = len(split_tokens(TEXTS["voyage.txt"], embedder.tokenizer, chunk_size=64))
-    text = read(DocumentIndexRetriever(index=index, k=2), "voyage.txt", 1, total, token_budget=100_000)
-    whole, note = text.rsplit("\n\n", 1)
-    assert whole == TEXTS["voyage.txt"]
-    assert note == f"(Chunks 1 to {total} of {total} of voyage.txt)"
 
 
 def test_retrievers_of_lists(monkeypatch):

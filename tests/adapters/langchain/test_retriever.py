@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import warnings
 from typing import Any
 
 import pytest
@@ -14,24 +13,6 @@ from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
-
-
-def test_a_vector_store_gives_its_best_documents_in_the_order_of_the_source(store):
-    found = OrderPreservingRetriever(vectorstore=store, k=6).invoke(QUESTION)
-    best = numbers_of(store.similarity_search(QUESTION, k=6))
-    assert numbers_of(found) == sorted(best) != best
-
-
-def test_of_128_chunks_and_16384_tokens_whichever_is_reached_first_binds():
-    many = store_of(parts(200))
-    assert len(OrderPreservingRetriever(vectorstore=many).invoke(QUESTION)) == 128
-    long = store_of(
-        [Document(f"{number:02d} " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)]
-    )
-    context = OrderPreservingRetriever(vectorstore=long).get_context(QUESTION)
-    assert len(context.kept) == 5
-    assert context.tokens <= 16_384
-    assert {drop.reason for drop in context.dropped} == {"token_budget"}
 
 
 def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
@@ -65,13 +46,6 @@ def test_k_of_a_call_goes_before_k_of_the_construction(store):
     assert numbers_of(retriever.invoke(QUESTION, None, k=None)) == sorted(best[:2])
 
 
-def test_k_of_a_call_travels_through_bind_batch_and_stream(store):
-    retriever = OrderPreservingRetriever(vectorstore=store)
-    assert len(retriever.bind(k=3).invoke(QUESTION)) == 3
-    assert [len(found) for found in retriever.batch([QUESTION, "Who?"], None, k=4)] == [4, 4]
-    assert [len(found) for found in retriever.stream(QUESTION, None, k=2)] == [2]
-
-
 def test_every_option_can_be_a_configurable_field(store):
     configurable = OrderPreservingRetriever(vectorstore=store, k=6).configurable_fields(
         order=ConfigurableField(id="order")
@@ -85,28 +59,6 @@ def test_k_without_effect_warns():
     retriever = OrderPreservingRetriever(retriever=giving(parts(4)), k=5)
     with pytest.warns(RetrievalWarning, match="k=5 has no effect: the retriever returned only 4"):
         assert numbers_of(retriever.invoke(QUESTION)) == [0, 1, 2, 3]
-
-
-def added_twice() -> Any:
-    return store_of([*parts(8), *parts(8)])
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_a_source_that_was_added_twice_warns(wrapped: bool):
-    store = added_twice()
-    options: dict[str, Any] = {"vectorstore": store, "k": 12}
-    if wrapped:
-        options = {"retriever": store.as_retriever(search_kwargs={"k": 12})}
-    duplicates = "6 retrieved chunks are copies of others .* leaves 6 of 12: .* added to the store more than once"
-    with pytest.warns(RetrievalWarning, match=duplicates):
-        assert len(OrderPreservingRetriever(**options).invoke(QUESTION)) == 6
-
-
-def test_duplicates_of_a_retriever_that_repeats_by_design_do_not_warn():
-    wrapped = giving([*parts(6), *parts(6)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(OrderPreservingRetriever(retriever=wrapped, k=12).invoke(QUESTION)) == 6
 
 
 @pytest.mark.parametrize("unknown", [{"top_k": 3}, {"search_kwargs": {}}, {"fetch_k": 3}, {"where": {}}])
@@ -145,16 +97,6 @@ def test_search_options_go_with_a_vector_store_only(store):
             OrderPreservingRetriever(retriever=wrapped, **options)
 
 
-async def test_nothing_found_is_nothing_given():
-    for retriever in (
-        OrderPreservingRetriever(vectorstore=store_of([])),
-        OrderPreservingRetriever(retriever=giving([]), k=5, token_budget=1),
-    ):
-        assert retriever.invoke(QUESTION) == await retriever.ainvoke(QUESTION) == []
-        context = retriever.get_context(QUESTION)
-        assert (context.text, context.passages, context.tokens) == ("", (), 0)
-
-
 @pytest.mark.parametrize(
     "duplicate", [copy.copy, copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))]
 )
@@ -174,10 +116,3 @@ def test_a_refused_value_stays_out_of_the_message_of_pydantic(store, name: str):
     with pytest.raises(ValidationError) as caught:
         OrderPreservingRetriever(**options)
     assert "s3cret" not in str(caught.value)
-
-
-def test_rerankers_belong_inside_and_their_last_word_counts():
-    """The wrapped list is the ranking, whatever scores a step before it left behind."""
-    ranked = parts()
-    best_last = giving(ranked) | (lambda documents: documents[::-1])
-    assert numbers_of(OrderPreservingRetriever(retriever=best_last, k=3).invoke(QUESTION)) == [9, 10, 11]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain import OrderPreservingRetriever
-from tests.adapters.langchain.conftest import numbers_of, parts, store_of, texts
+from tests.adapters.langchain.conftest import numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
 
 
@@ -82,13 +82,6 @@ class SilentStore(PlainStore):
         return self.documents[:k]
 
 
-class GenerousStore(InMemoryVectorStore):
-    """Gives more than it was asked for."""
-
-    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
-        return super().similarity_search_with_score(query, 3 * k, **kwargs)
-
-
 @pytest.mark.parametrize("options", [{}, {"namespace": "n", "filter": {"a": [1, {"b": 2}]}, "ef_search": 7}])
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 async def test_search_kwargs_reach_the_store_unchanged(search_type: Any, options: dict[str, Any]):
@@ -127,13 +120,6 @@ def test_an_empty_filter_reaches_the_store_too():
     assert store.calls == [("similarity", {"k": 3, "filter": {}})]
 
 
-def test_the_store_is_asked_for_fetch_k_candidates():
-    store = store_of(parts(), RecordingStore)
-    found = OrderPreservingRetriever(vectorstore=store, k=2, max_candidates=7).invoke(QUESTION)
-    assert store.calls == [("similarity", {"k": 7})]
-    assert numbers_of(found) == sorted(numbers_of(store.similarity_search(QUESTION, k=2)))
-
-
 def test_k_inside_search_kwargs_is_the_k_of_the_retriever(store):
     given = {"k": 3}
     retriever = OrderPreservingRetriever(vectorstore=store, search_kwargs=given)
@@ -155,16 +141,6 @@ def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store
     retriever.search_kwargs["k"] = 1
     with pytest.raises(OptionError, match="k is given twice"):
         retriever.invoke(QUESTION)
-
-
-def test_mmr_brings_as_many_documents_as_asked_for():
-    """LangChain's own retriever considers 20 candidates by default, so k=30 brings 20."""
-    store = store_of(parts(80))
-    assert len(store.as_retriever(search_type="mmr", search_kwargs={"k": 30}).invoke(QUESTION)) == 20
-    found = OrderPreservingRetriever(vectorstore=store, search_type="mmr", k=30).invoke(QUESTION)
-    assert len(found) == 30
-    assert numbers_of(found) == sorted(numbers_of(found))
-    assert len(OrderPreservingRetriever(vectorstore=store, search_type="mmr").invoke(QUESTION, None, k=50)) == 50
 
 
 def test_mmr_keeps_the_candidates_and_the_weight_that_were_asked_for():
@@ -192,17 +168,6 @@ async def test_the_score_threshold_is_that_of_the_store(threshold: float):
 def test_a_threshold_search_needs_a_threshold(store):
     with pytest.raises(ValidationError, match=r'pass search_kwargs=\{"score_threshold"'):
         OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
-
-
-async def test_scores_are_those_of_the_store(store):
-    pairs = store.similarity_search_with_score(QUESTION, k=5)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=5)
-    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
-        by_rank = sorted(context.kept, key=lambda chunk: chunk.rank)
-        assert [(chunk.text, chunk.score) for chunk in by_rank] == [
-            (found.page_content, score) for found, score in pairs
-        ]
-        assert [chunk.id for chunk in by_rank] == [found.id for found, _ in pairs]
 
 
 @pytest.mark.parametrize("kind", [PlainStore, ScorelessStore, SilentStore])
@@ -254,13 +219,6 @@ async def test_a_score_that_is_not_a_number_is_no_score(search_type: Any, score:
 
 
 @every_search
-def test_a_document_without_a_score_is_taken(search_type: Any):
-    store = LooseStore([one_document, (Document("other"), 0.25)])
-    context = OrderPreservingRetriever(vectorstore=store, search_type=search_type, order="rank").get_context(QUESTION)
-    assert [(chunk.text, chunk.score) for chunk in context.kept] == [("text", None), ("other", 0.25)]
-
-
-@every_search
 @pytest.mark.parametrize("found", [None, "text", {"documents": [one_document]}, iter([(one_document, 0.5)]), 5])
 async def test_a_search_that_returns_no_list_is_named(search_type: Any, found: Any):
     retriever = OrderPreservingRetriever(vectorstore=LooseStore(found), search_type=search_type)
@@ -295,10 +253,3 @@ def test_an_item_that_is_not_a_document_is_named(search_type: Any, item: Any):
     with pytest.raises(ChunkError, match=re.escape(message)) as caught:
         retriever.invoke(QUESTION)
     assert caught.value.value is item
-
-
-def test_a_store_that_gives_more_than_it_was_asked_for_is_cut_by_rank():
-    store = store_of(parts(), GenerousStore)
-    ranked = texts([found for found, _ in store.similarity_search_with_score(QUESTION, k=1)])
-    assert len(ranked) == 3
-    assert texts(OrderPreservingRetriever(vectorstore=store, k=1).invoke(QUESTION)) == ranked[:1]

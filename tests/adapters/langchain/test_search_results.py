@@ -1,68 +1,24 @@
 """Search results in graphs and loops of one's own, without the middleware."""
 
 import json
-from typing import Any, NotRequired
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, ToolMessage
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
+from langchain_core.messages import ToolMessage
 from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
 from oprag.errors import OptionError, RetrievalWarning
-from oprag.langchain import OrderPreservingMiddleware, gather_search_results, lay_out_messages, working_context_of
+from oprag.langchain import gather_search_results, lay_out_messages, working_context_of
 from tests.adapters.langchain.agents import (
-    ScriptedModel,
-    agent_of,
-    asked,
     dangling,
     found,
-    plain,
     results_in,
-    search_tool,
     shown,
-    thread,
 )
-from tests.adapters.scripted import both_sides
 
 CALL: dict[str, Any] = {"tool_call_id": "1", "name": "search", "id": "m1"}
-SEARCHES: list[Any] = [["7 2", "9"], ["2 30 7"], ["5"], "It is [1]."]
-
-
-class State(MessagesState):
-    working_context: NotRequired[dict[str, Any]]
-
-
-def graph_of(model: ScriptedModel, *, layout: Any = "delta", checkpointer: Any = None) -> Any:
-    """The loop of the LangGraph tutorials, with one more node."""
-
-    def call_model(state: State) -> Any:
-        messages = lay_out_messages(state["messages"], working_context_of(state), layout=layout)
-        return {"messages": [model.invoke(messages)]}
-
-    graph = StateGraph(State)
-    graph.add_node("model", call_model)
-    graph.add_node("tools", ToolNode([search_tool()]))
-    graph.add_node("gather", gather_search_results)
-    graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", tools_condition)
-    graph.add_edge("tools", "gather")
-    graph.add_edge("gather", "model")
-    return graph.compile(checkpointer=checkpointer)
-
-
-@both_sides
-@pytest.mark.parametrize("layout", ["delta", "compact"])
-async def test_a_graph_of_ones_own_reads_what_an_agent_does(layout: Any, is_async: bool):
-    ours, theirs = ScriptedModel(turns=SEARCHES), ScriptedModel(turns=SEARCHES)
-    agent_of(ours, middleware=[OrderPreservingMiddleware(layout=layout)]).invoke(asked())
-    graph = graph_of(theirs, layout=layout, checkpointer=InMemorySaver())
-    result = await graph.ainvoke(asked(), thread()) if is_async else graph.invoke(asked(), thread())
-    assert [plain(request) for request in theirs.requests] == [plain(request) for request in ours.requests]
-    assert working_context_of(result).cited("[1]").unknown == ()
 
 
 def result(query: str, number: int, **changes: Any) -> ToolMessage:
@@ -76,15 +32,6 @@ def gathered(*messages: Any, **state: Any) -> dict[str, Any]:
     update = gather_search_results({"messages": list(messages), **state})
     by_id = {message.id: message for message in update.get("messages", ())}
     return {**state, **update, "messages": [by_id.get(message.id, message) for message in messages]}
-
-
-def test_only_what_is_new_is_in_the_update():
-    first = gathered(HumanMessage("What?"), result("7 2", 1))
-    assert gather_search_results(first) == {}
-    update = gather_search_results({**first, "messages": [*first["messages"], result("2 9", 2)]})
-    assert [message.id for message in update["messages"]] == ["m2"]
-    assert set(update) == {"messages", "working_context"}
-    assert gather_search_results({"messages": [HumanMessage("What?")]}) == {}
 
 
 @pytest.mark.parametrize(
@@ -160,20 +107,6 @@ def test_documents_of_any_form_are_gathered(form: str):
     assert chunk.text == TEXT
 
 
-def test_a_long_result_that_was_moved_to_a_file_is_gathered_and_stays_there():
-    saved = "Tool result too large, the result of this tool call c1 was saved in the filesystem at this path: /large/c1"
-    first = result("7", 1, content=f"{saved}\n\nHere is a preview of the result:\n1\tPart 7")
-    state = gathered(first)
-    assert state["messages"][0].content == first.content
-    assert [chunk.text for chunk in working_context_of(state).context().kept] == ["Part 7 of voyage.txt."]
-    # Its text was not shown, so the next search shows it.
-    both = {**state, "messages": [*state["messages"], result("7", 2)]}
-    update = gather_search_results(both)
-    assert "Part 7 of voyage.txt." in update["messages"][0].content
-    laid_out = lay_out_messages([*state["messages"], *update["messages"]], working_context_of({**both, **update}))
-    assert [message.content for message in laid_out] == [first.content, update["messages"][0].content]
-
-
 UNREADABLE = [
     ({"artifact": None}, "text without documents"),
     ({"artifact": [{"text": "Part"}]}, "a list of dict that are not documents"),
@@ -195,11 +128,6 @@ def test_what_looks_like_a_search_and_cannot_be_read_is_told_once(changes: Any, 
     assert len(caught) == 1
 
 
-def test_a_message_of_content_blocks_becomes_text():
-    message = result("7", 1, content=[{"type": "text", "text": "Part 7 of voyage.txt."}])
-    assert gathered(message)["messages"][0].content == "[1] voyage.txt\nPart 7 of voyage.txt."
-
-
 def test_results_in_another_sequence_have_no_dangling_pointer():
     state = gathered(result("7 2", 1), result("7 9", 2), result("9 2", 3))
     working = working_context_of(state)
@@ -209,15 +137,6 @@ def test_results_in_another_sequence_have_no_dangling_pointer():
         text = "".join(results_in(messages))
         wanted = {n for place in order for n in {0: (2, 7), 1: (7, 9), 2: (2, 9)}[place]}
         assert all(text.count(f"Part {number} of") == 1 for number in wanted)
-
-
-def test_changed_results_are_left_alone():
-    state = gathered(result("7 2", 1), result("7 9", 2))
-    cleared = state["messages"][0].model_copy(update={"content": "[cleared]"})
-    messages = lay_out_messages([cleared, state["messages"][1]], working_context_of(state))
-    assert messages[0] is cleared
-    assert str(messages[1].content).startswith("[2] (already shown)")
-    assert "Part 9" in messages[1].content
 
 
 def numbered_elsewhere(text: str, content: str) -> ToolMessage:
@@ -274,26 +193,3 @@ def test_states_that_are_objects_are_read():
     for wrong in (None, "state", 5):
         with pytest.raises(OptionError, match="expected the state of an agent, got"):
             working_context_of(wrong)
-
-
-def test_two_messages_with_one_name_are_gathered_once():
-    message = result("7", 1)
-    state = gather_search_results({"messages": [message, message]})
-    assert len(working_context_of(state)) == 1
-
-
-def test_compact_shows_what_the_prompt_was_shown():
-    state = gathered(result("7 2", 1), result("9", 2))
-    working = working_context_of(state)
-    (last,) = lay_out_messages(state["messages"][1:], working, layout="compact")
-    assert "Part 9" in str(last.content)
-    assert "Part 7" not in str(last.content)
-    # Neither does it bring back what was redacted.
-    redacted = state["messages"][0].model_copy(update={"content": "[redacted]"})
-    first, last = lay_out_messages([redacted, state["messages"][1]], working, layout="compact")
-    assert first is redacted
-    assert "Part 7" not in str(last.content)
-    only = gathered(result("7 2", 1), result("2", 2))
-    redacted = only["messages"][0].model_copy(update={"content": "[redacted]"})
-    _, last = lay_out_messages([redacted, only["messages"][1]], working_context_of(only), layout="compact")
-    assert last.content == "[1] (already shown)"

@@ -2,12 +2,9 @@
 
 import asyncio
 from typing import Any
-from uuid import UUID
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
@@ -17,7 +14,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from pydantic import ValidationError
 
 from oprag.errors import MissingPositionError, OptionError
-from oprag.langchain import OrderPreservingRetriever, create_search_tool, working_context_of
+from oprag.langchain import OrderPreservingRetriever, create_search_tool
 from tests.adapters.langchain.agents import ScriptedModel, agent_of, asked, found, search_tool
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION, both_sides
@@ -77,12 +74,6 @@ async def test_the_documents_come_in_source_order_with_their_ranks(kind: str, is
 
 
 @both_sides
-async def test_nothing_found_is_said(is_async: bool):
-    message = await called(create_search_tool(giving([])), QUESTION, is_async=is_async)
-    assert (message.content, message.artifact, message.status) == ("Nothing was found.", [], "success")
-
-
-@both_sides
 @pytest.mark.parametrize("query", ["", "   ", "\n"], ids=repr)
 async def test_an_empty_query_is_an_error_that_the_model_reads(query: str, is_async: bool):
     message = await called(search_tool(), query, is_async=is_async)
@@ -137,34 +128,6 @@ def test_invalid_options_are_rejected():
         create_search_tool(store.as_retriever(), search_type="mmr")
 
 
-class Tree(BaseCallbackHandler):
-    """Notes which run each run is in."""
-
-    def __init__(self) -> None:
-        self.names: dict[UUID, str] = {}
-        self.tools: list[UUID] = []
-        self.parents: list[UUID | None] = []
-
-    def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **about: Any) -> None:
-        self.tools.append(run_id)
-
-    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:
-        self.names[run_id] = about["name"]
-        self.parents.append(about["parent_run_id"])
-
-
-@both_sides
-async def test_in_traces_the_retrievers_are_inside_of_the_tool(is_async: bool):
-    tree = Tree()
-    store = store_of(parts())
-    tool = create_search_tool(store.as_retriever())
-    await called(tool, QUESTION, {"callbacks": [tree]}, is_async=is_async)
-    outer, inner = tree.names
-    assert list(tree.names.values()) == ["OrderPreservingRetriever", "VectorStoreRetriever"]
-    assert tree.parents == [tree.tools[0], outer]
-    assert inner != outer
-
-
 @both_sides
 async def test_the_config_of_the_run_reaches_the_retriever(is_async: bool):
     """A retriever that is configured for each user must not search what others have."""
@@ -181,13 +144,3 @@ async def test_the_config_of_the_run_reaches_the_retriever(is_async: bool):
     config = {"configurable": {"tenant": "one"}}
     await (agent.ainvoke(asked(), config) if is_async else asyncio.to_thread(agent.invoke, asked(), config))
     assert tenants == ["one"]
-
-
-@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
-def test_a_chunk_that_a_search_finds_alone_has_its_place_in_the_store():
-    words = ["anchor", "bell", "compass", "deck"]
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_texts(words, [{"source": "ship"} for _ in words])
-    model = ScriptedModel(turns=[["deck"], ["anchor"], ["compass"], "Done."])
-    state = agent_of(model, [create_search_tool(store, k=1)]).invoke(asked())
-    assert [chunk.text for chunk in working_context_of(state).context().kept] == ["anchor", "compass", "deck"]

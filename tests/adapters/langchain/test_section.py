@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from oprag import Context, DocumentIndex
+from oprag import Context
 from oprag.errors import RetrievalWarning
 from oprag.langchain import (
-    DocumentIndexRetriever,
-    OrderPreservingCompressor,
     OrderPreservingRetriever,
-    create_search_tool,
-    gather_search_results,
     stamp_positions,
 )
 from oprag.pipeline.section import section_of
@@ -70,14 +65,6 @@ async def test_the_headings_are_read_from_the_searched_store(listings: list[str]
     assert [document.metadata for document in retriever.invoke(QUESTION)] == [one.metadata for one in guide()]
 
 
-@pytest.mark.parametrize("header", [None, "{source}", "{{section}}", lambda passage: "above"])
-def test_nothing_is_read_without_a_section_in_the_header(listings: list[str], header: Any):
-    retriever = OrderPreservingRetriever(vectorstore=store_of(guide()), k=8, header=header)
-    asyncio.run(retriever.aget_context(QUESTION))
-    retriever.get_context(QUESTION)
-    assert listings == []
-
-
 def test_headings_that_the_filter_excludes_are_not_read():
     texts = [*TEXTS[:4], "# Secret\n\nText.", *TEXTS[3:]]
     documents = [Document(text, metadata={"tenant": "x" if "Secret" in text else "me"}) for text in texts]
@@ -85,27 +72,6 @@ def test_headings_that_the_filter_excludes_are_not_read():
     kwargs = {"filter": lambda document: document.metadata["tenant"] == "me"}
     retriever = OrderPreservingRetriever(vectorstore=store, k=8, header=HEADER, search_kwargs=kwargs)
     assert sections(retriever.get_context(QUESTION)) == [*SECTIONS[:4], *SECTIONS[3:]]
-
-
-def test_a_document_index_and_a_compressor_read_headings():
-    text = "# Install\n\nThe text of it.\n\n## On Windows\n\nThe crane flies."
-    index = DocumentIndex.from_texts({"guide.md": text}, chunk_size=5)
-    inner = DocumentIndexRetriever(index=index, k=1)
-    context = OrderPreservingRetriever(retriever=inner, header=HEADER).get_context("crane")
-    assert sections(context) == ["Install > On Windows"]
-    compressor = OrderPreservingCompressor(
-        header=HEADER, token_budget=15, count_tokens=len, stitch=True, read_neighbors=lambda document, number: guide()
-    )
-    # The section counts: "Install > On Windows|" alone has more tokens.
-    assert [found.page_content for found in compressor.compress_documents([guide()[3], guide()[0]], "?")] == ["Before."]
-
-
-def test_search_results_keep_the_section():
-    tool = create_search_tool(store_of(guide()), header=HEADER)
-    message = tool.invoke({"name": "search", "args": {"query": "?"}, "id": "1", "type": "tool_call"})
-    assert message.content.startswith("|\nBefore.")
-    update = gather_search_results({"messages": [message]}, header="{section}")
-    assert "[3] Install > On Windows\n## On Windows" in update["messages"][0].content
 
 
 def test_a_retriever_that_cannot_be_read_says_so_once():

@@ -18,12 +18,10 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from oprag import WorkingContext
 from oprag.errors import OptionError
 from oprag.langchain import (
     OrderPreservingMiddleware,
     create_search_tool,
-    gather_search_results,
     working_context_of,
 )
 from tests.adapters.langchain.agents import (
@@ -331,10 +329,3 @@ def test_the_structured_response_of_a_subagent_is_data():
     result = filing(ScriptedModel(turns=[tasks("x"), "The end."]), [search_tool(), task_of(sub)]).invoke(asked())
     assert results_in(result["messages"]) == [answer]
     assert len(numbering(result)) == 1
-
-
-def test_a_graph_of_its_own_reads_messages_of_files():
-    first = filing(ScriptedModel(turns=[["7 2"], "The end."])).invoke(asked())
-    update = gather_search_results({"messages": first["messages"]})
-    assert len(WorkingContext.from_dict(update["working_context"])) == 2
-    assert results_in(update["messages"]) == results_in(first["messages"])

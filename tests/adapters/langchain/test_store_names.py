@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from oprag.langchain import (
     OrderPreservingChain,
     OrderPreservingRetriever,
-    create_reading_tools,
     create_search_tool,
 )
 from oprag.methods.profile import Profile
@@ -68,12 +67,6 @@ def test_a_store_is_searched_under_either_name(found: Any, name: str, options: d
     expected = OrderPreservingRetriever(vectorstore=store, **options).invoke(QUESTION)
     assert len(expected) > 2
     assert texts(result) == texts(expected)
-
-
-def test_reading_tools_read_a_store_under_either_name(store):
-    asked = {"source": parts()[0].metadata["source"], "start": 1, "end": 2}
-    first, second = (create_reading_tools(**{name: store})[1].invoke(asked) for name in ("retriever", "vectorstore"))
-    assert first == second
 
 
 @pytest.mark.parametrize("made", [OrderPreservingRetriever, a_chain])

@@ -1,8 +1,5 @@
 """Documents without any position, as LangChain's splitters leave them: their order is that of the store."""
 
-import asyncio
-import copy
-import pickle
 import sys
 import warnings
 
@@ -10,9 +7,7 @@ import pytest
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     EnsembleRetriever,
-    MergerRetriever,
     MultiVectorRetriever,
-    ParentDocumentRetriever,
 )
 from langchain_core.documents import Document
 from langchain_core.documents.compressor import BaseDocumentCompressor
@@ -25,16 +20,14 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
-from oprag.errors import OptionError, PositionWarning
-from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever, check_positions
+from oprag.errors import OptionError
+from oprag.langchain import OrderPreservingRetriever, check_positions
 from oprag.stores import StoreAdapter, adapter, orders, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, store_of
-from tests.adapters.langchain.test_positions import prose
+from tests.adapters.langchain.conftest import giving, prose, store_of
 
 QUESTION = "Where does the river end?"
-BY_STORE = "in the order in which they were added to the store"
 
 
 def windows(source, seed, size=200, overlap=40, **metadata):
@@ -93,17 +86,6 @@ class OneSource(BaseRetriever):
         return [document for document in self.docs if document.metadata["source"] == query]
 
 
-def test_the_quick_start_comes_out_in_the_order_of_the_text():
-    chunks = split("voyage.txt", 1)
-    documents, told = found(over(store_of(chunks)))
-    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
-    assert len(documents) == 20
-    # Not all neighbors overlap, so the texts do not confirm all of it.
-    (warning,) = told
-    assert BY_STORE in warning
-    assert warning.endswith("('voyage.txt'); check_positions(store) shows the fix")
-
-
 def test_an_offset_that_puts_a_chunk_inside_another_is_checked_by_the_store():
     # A splitter that searches for its offsets finds the last notice where the first one is.
     notice = "Note: read the safety rules."
@@ -147,12 +129,6 @@ def test_overlapping_texts_confirm_it_without_a_warning():
     assert "kind 6, insertion order: InMemoryVectorStore" in retriever.get_context(QUESTION).explain()
 
 
-def test_async_is_the_same():
-    chunks = windows("voyage.txt", 1)
-    retriever = over(store_of(chunks))
-    assert asyncio.run(retriever.ainvoke(QUESTION)) == retriever.invoke(QUESTION)
-
-
 def test_it_can_be_turned_off():
     chunks = windows("voyage.txt", 1)
     documents, told = found(over(store_of(chunks), store_order=False))
@@ -160,30 +136,6 @@ def test_it_can_be_turned_off():
     assert "have no position" in told[0]
     with pytest.raises(ValueError, match=r"store_order\n.*a valid boolean"):
         over(store_of(chunks), store_order="yes")
-
-
-def test_a_chain_hands_it_on():
-    chunks = windows("voyage.txt", 1)
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(chunks), k=20)
-    answer = chain.invoke({"input": QUESTION})
-    assert numbers(answer["context"], chunks) == sorted(numbers(answer["context"], chunks))
-    off = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(chunks), k=20, store_order=False)
-    with pytest.warns(PositionWarning):
-        assert numbers(off.invoke({"input": QUESTION})["context"], chunks) == by_rank(chunks)
-    with pytest.raises(ValueError, match="store_order there"):
-        OrderPreservingChain(llm=RecordingChatModel(), retriever=over(store_of(chunks)), store_order=False)
-
-
-def test_chunks_of_a_page_are_in_the_sequence_of_the_store():
-    pages = [windows("report.pdf", seed, page=seed)[:8] for seed in range(4)]
-    chunks = [chunk for page in pages for chunk in page]
-    documents, told = found(over(store_of(chunks), k=30))
-    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
-    assert told == []
-    context = over(store_of(chunks), k=30).get_context(QUESTION)
-    assert {source.kind for source in context.sources} == {PositionKind.STORE}
-    assert "InMemoryVectorStore, confirmed by page" in context.explain()
-    assert "p. 2" in context.explain()
 
 
 def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
@@ -207,19 +159,6 @@ def test_what_was_deleted_and_changed_is_noticed_at_the_next_question():
 
 
 @pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")
-def test_a_chunk_that_moved_is_noticed_where_the_store_alone_tells_the_order():
-    chunks = windows("voyage.txt", 1, overlap=0)
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    ids = [str(number) for number in range(len(chunks))]
-    store.add_documents(chunks, ids=ids)
-    retriever = over(store, k=len(chunks))
-    assert numbers(retriever.invoke(QUESTION), chunks) == list(range(len(chunks)))
-    store.delete([ids[7]])
-    store.add_documents([chunks[7]], ids=[ids[7]])
-    assert numbers(retriever.invoke(QUESTION), chunks) == [*range(7), *range(8, len(chunks)), 7]
-
-
-@pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added")
 def test_a_source_with_too_many_chunks_is_not_listed_again_at_once(monkeypatch):
     monkeypatch.setattr(orders, "_MAX_CHUNKS", 10)
     chunks = windows("voyage.txt", 1, overlap=0)
@@ -239,23 +178,6 @@ def test_a_source_with_too_many_chunks_is_not_listed_again_at_once(monkeypatch):
         assert len(read) == 11
 
 
-def test_a_change_is_noticed_in_a_question_about_another_source_too():
-    chunks, others = windows("voyage.txt", 1), windows("letters.txt", 2)
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    ids = [str(number) for number in range(len(chunks))]
-    store.add_documents(chunks, ids=ids)
-    retriever = over(store, k=len(chunks) + len(others))
-    assert found(retriever)[1] == []
-    store.delete([ids[7]])
-    store.add_documents([chunks[7]], ids=[ids[7]])
-    store.add_documents(others)
-    documents, told = found(retriever)
-    assert numbers([one for one in documents if one.metadata["source"] == "voyage.txt"], chunks) == list(
-        range(len(chunks))
-    )
-    assert told == []
-
-
 def test_threads_share_what_is_known_of_many_sources(monkeypatch):
     monkeypatch.setattr(adapter, "_registered", {})
     register_store(OneSource, ListedDocuments)
@@ -272,20 +194,6 @@ def test_threads_share_what_is_known_of_many_sources(monkeypatch):
     finally:
         sys.setswitchinterval(interval)
     assert found == [*sources.values()]
-
-
-def test_other_texts_under_the_same_ids_are_noticed():
-    chunks, others = windows("voyage.txt", 1), windows("voyage.txt", 2)
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    ids = [str(number) for number in range(len(chunks))]
-    store.add_documents(chunks, ids=ids)
-    retriever = over(store, k=len(chunks))
-    assert found(retriever)[1] == []
-    for now in (chunks[9:] + chunks[:9], others[9:] + others[:9]):
-        store.add_documents(now, ids=ids[: len(now)])
-        documents, told = found(retriever)
-        assert numbers(documents, now) == [*range(len(now) - 9, len(now)), *range(len(now) - 9)]
-        assert told == []
 
 
 def test_pages_that_were_corrected_under_the_same_ids_are_noticed():
@@ -319,52 +227,6 @@ def test_other_orders_keep_the_same_chunks(order, options, count):
     )
     assert found == expected
     assert 2 <= len(found) <= count
-
-
-def test_a_store_that_takes_the_place_of_another_is_read():
-    chunks = windows("voyage.txt", 1)
-    ids = [str(number) for number in range(len(chunks))]
-    first, second = (InMemoryVectorStore(DeterministicFakeEmbedding(size=16)) for _ in range(2))
-    first.add_documents(chunks, ids=ids)
-    second.add_documents(chunks[9:] + chunks[:9], ids=ids[9:] + ids[:9])
-    retriever = over(first, k=len(chunks))
-    assert found(retriever)[1] == []
-    retriever.vectorstore = second
-    assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))])
-def test_a_copy_reads_its_own_store(copied):
-    chunks = windows("voyage.txt", 1)
-    ids = [str(number) for number in range(len(chunks))]
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    store.add_documents(chunks, ids=ids)
-    retriever = over(store, k=len(chunks))
-    assert found(retriever)[1] == []
-    other = copied(retriever)
-    other.vectorstore.delete([ids[5]])
-    other.vectorstore.delete([ids[2]])
-    assert numbers(found(other)[0], chunks) == [number for number in range(len(chunks)) if number not in {2, 5}]
-    assert numbers(found(retriever)[0], chunks) == list(range(len(chunks)))
-
-
-def test_neighbors_have_their_place_in_the_store():
-    chunks = windows("voyage.txt", 1)
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    store.add_documents(chunks, ids=[str(number) for number in range(len(chunks))])
-    stored = [
-        Document(chunk.page_content, id=str(number), metadata=chunk.metadata) for number, chunk in enumerate(chunks)
-    ]
-
-    def around(document, number):
-        at = int(document.id)
-        return stored[max(0, at - number) : at + number + 1]
-
-    alone = numbers(over(store, k=3).invoke(QUESTION), chunks)
-    documents, told = found(over(store, k=3, neighbors=1, read_neighbors=around))
-    wanted = {near for at in alone for near in (at - 1, at, at + 1) if 0 <= near < len(chunks)}
-    assert numbers(documents, chunks) == sorted(wanted)
-    assert told == []
 
 
 def test_only_what_the_filter_lets_through_counts():
@@ -474,14 +336,6 @@ def test_wrappers_that_may_search_something_else_are_left_alone():
                 check_positions(given)
 
 
-def test_what_several_retrievers_find_is_there_once():
-    chunks = [Document(f"Part {n}.", metadata={"source": "a.txt", "start_index": 10 * n}) for n in range(12)]
-    merged = MergerRetriever(retrievers=[store_of(chunks).as_retriever(search_kwargs={"k": 9}), Listed(docs=chunks)])
-    documents, _ = found(OrderPreservingRetriever(retriever=merged))
-    assert numbers(documents, chunks) == sorted(set(numbers(merged.invoke(QUESTION), chunks)))
-    assert len(documents) < len(merged.invoke(QUESTION))
-
-
 def test_a_store_that_cannot_be_asked_costs_the_order_and_not_the_answer():
     class Broken(InMemoryVectorStore):
         """Its documents can be searched and not listed."""
@@ -549,24 +403,6 @@ def test_tenants_of_a_docstore_are_kept_apart():
     inner = MultiVectorRetriever(vectorstore=store, docstore=docstore, id_key="doc_id", search_kwargs=search)
     documents, _ = found(OrderPreservingRetriever(retriever=inner))
     assert numbers(documents, mine) == list(range(len(mine)))
-
-
-def test_parents_are_in_the_sequence_of_their_dictionary():
-    texts = [Document(prose(800, seed), metadata={"source": f"{seed}.txt"}) for seed in range(2)]
-    retriever = ParentDocumentRetriever(
-        vectorstore=InMemoryVectorStore(DeterministicFakeEmbedding(size=16)),
-        docstore=InMemoryStore(),
-        child_splitter=RecursiveCharacterTextSplitter(chunk_size=100, chunk_overlap=0),
-        parent_splitter=RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=80),
-        search_kwargs={"k": 60},
-    )
-    retriever.add_documents(texts)
-    documents, _ = found(OrderPreservingRetriever(retriever=retriever))
-    for text in texts:
-        of_one = [one for one in documents if one.metadata["source"] == text.metadata["source"]]
-        starts = [text.page_content.index(one.page_content) for one in of_one]
-        assert len(starts) > 3
-        assert starts == sorted(starts)
 
 
 def test_a_store_that_remembers_no_sequence_changes_nothing():

@@ -19,8 +19,6 @@ from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
 from oprag.stores.retrievers import ListedDocuments
 
-SEARCH: dict[str, Any] = {"filter": lambda document: document.metadata.get("tenant") == "red"}
-
 
 def documents_of(*sources: str) -> list[Document]:
     return [
@@ -97,13 +95,6 @@ def test_a_list_of_documents(with_ids: bool):
 
 def parents(docstore: Any, **options: Any) -> MultiVectorRetriever:
     return MultiVectorRetriever(vectorstore=store_with([]), docstore=docstore, **options)
-
-
-def test_parents_in_a_docstore():
-    docstore = InMemoryStore()
-    given = documents_of("a", "b")
-    docstore.mset([("p0", given[0]), ("p1", given[1])])
-    assert listed(adapter(parents(docstore)).chunks("source", {"b"})) == ["text 1"]
 
 
 def test_a_docstore_that_cannot_be_listed():

@@ -9,7 +9,6 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetrieve
 
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.stores import adapter, register_store
-from oprag.stores.in_memory import LangChainInMemory
 from oprag.stores.retrievers import ListedDocuments
 from tests.adapters.langchain.conftest import store_of
 from tests.adapters.langchain.test_store_order import Listed, windows
@@ -68,22 +67,6 @@ def test_neighbors_come_from_the_store(kind, wrapped):
         assert places(documents, chunks) == around(found, chunks, number)
         asynchronous = asyncio.run(OrderPreservingRetriever(neighbors=number, **given).ainvoke(QUESTION))
         assert asynchronous == documents
-
-
-def test_each_source_is_listed_once_a_question(monkeypatch):
-    chunks = [*windows("voyage.txt", 1), *windows("letters.txt", 2)]
-    store = store_of(stamp_positions(chunks))
-    listed = []
-    inner = LangChainInMemory.chunks
-
-    def counted(self, field="", sources=()):
-        listed.append((field, tuple(sources)))
-        return inner(self, field, sources)
-
-    retriever = OrderPreservingRetriever(vectorstore=store, k=9, neighbors=1)
-    monkeypatch.setattr(LangChainInMemory, "chunks", counted)
-    retriever.invoke(QUESTION)
-    assert sorted(one for one in listed if one[1]) == [("source", ("letters.txt",)), ("source", ("voyage.txt",))]
 
 
 def test_neighbors_pass_the_filter_of_the_search():

@@ -8,8 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag.langchain import OrderPreservingRetriever, check_positions, stamp_positions, write_positions
-from tests.adapters.langchain.conftest import store_of
-from tests.adapters.langchain.test_positions import prose
+from tests.adapters.langchain.conftest import prose, store_of
 from tests.adapters.langchain.test_store_order import found, split, windows
 
 
@@ -102,8 +101,3 @@ def test_the_line_makes_the_check_clean_and_the_order_right(name):
         for document in documents:
             by_file.setdefault(document.metadata.get("file"), []).append(rank[document.page_content])
         assert all(ranks == sorted(ranks) for ranks in by_file.values())
-
-
-def test_nothing_is_deleted_where_chunks_are_in_no_store():
-    check = check_positions([*OFFSETS, *OFFSETS])
-    assert [note.suggestion for note in check.notes] == [""]

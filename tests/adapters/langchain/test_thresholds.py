@@ -11,7 +11,7 @@ import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import ConfigurableField, RunnableConfig
+from langchain_core.runnables import ConfigurableField
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
@@ -26,7 +26,6 @@ from oprag.langchain import (
     stamp_positions,
 )
 from oprag.langchain.embeddings import as_embedder
-from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.langchain.conftest import giving, texts
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
@@ -112,38 +111,10 @@ def test_an_unknown_store_works_through_the_cache(store, embeddings, ask):
     assert embeddings.embedded == (1, 0)
 
 
-@pytest.mark.parametrize("search_type", ["similarity", "mmr"])
-def test_a_wrapped_store_retriever_reads_vectors_of_its_store(store, embeddings, ask, search_type):
-    inner = store.as_retriever(search_type=search_type, search_kwargs={"k": 6, "fetch_k": 6})
-    retriever = OrderPreservingRetriever(retriever=inner, **BOTH)
-    context = ask(retriever)
-    assert len(context.kept) == 3
-    # The wrapped retriever embeds the question by itself.
-    assert embeddings.embedded == (2, 0)
-    ask(retriever)
-    assert embeddings.embedded == (3, 0)
-
-
 def test_mmr_over_a_store_embeds_the_question_once(store, embeddings, ask):
     context = ask(OrderPreservingRetriever(vectorstore=store, search_type="mmr", **BOTH))
     assert len(context.kept) == 3
     assert embeddings.embedded == (1, 0)
-
-
-def test_redundancy_alone_needs_no_question_vector(store, embeddings, ask):
-    retriever = OrderPreservingRetriever(
-        retriever=store.as_retriever(search_kwargs={"k": 6}), redundancy_threshold=0.99
-    )
-    context = ask(retriever)
-    assert len(context.kept) == 5
-    assert embeddings.embedded == (1, 0)
-    assert all(chunk.similarity is None for chunk in context.kept)
-
-
-def test_without_thresholds_nothing_is_read_and_nothing_more_embedded(store, embeddings, ask, monkeypatch):
-    context = ask(OrderPreservingRetriever(vectorstore=store))
-    assert embeddings.embedded == (1, 0)
-    assert all(chunk.vector is None for chunk in context.kept)
 
 
 def test_embeddings_of_another_model_than_the_store_s(store, embeddings, ask):
@@ -172,16 +143,6 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
         assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
         assert len(context.kept) == 6
     assert embeddings.embedded == (1, 0)
-
-
-def test_documents_are_the_given_ones_and_annotations_say_the_similarity(store):
-    (first, *_) = OrderPreservingRetriever(vectorstore=store, annotate=True, **BOTH).invoke(QUESTION)
-    assert first.metadata["oprag"]["similarity"] > 0.4
-    assert first.id in store.store
-    # langchain#28511: LangChain's filters give documents of a class of their own, with the vector inside.
-    plain = OrderPreservingRetriever(retriever=giving([first]), embeddings=store.embeddings, **BOTH)
-    (same,) = plain.invoke(QUESTION)
-    assert same is first
 
 
 def test_a_chain_has_the_thresholds_too(store, embeddings):
@@ -225,22 +186,6 @@ def test_a_chain_around_our_retriever_uses_its_cache(store, embeddings, tmp_path
     assert embeddings.embedded == embedded
 
 
-@pytest.mark.parametrize("wraps", [True, False], ids=["ours", "store"])
-def test_the_cache_of_a_chain_stays_its_own_when_it_is_copied(store, embeddings, tmp_path, wraps):
-    cache = VectorCache(tmp_path / "vectors.db", namespace="words")
-    ours = OrderPreservingRetriever(vectorstore=UnknownStore(store), vector_cache=cache, **BOTH)
-    # What was given none takes that of its retriever, in every copy.
-    other = {"retriever": UnknownStore(store).as_retriever(), "embeddings": embeddings, **BOTH}
-    given: dict[str, Any] = {"retriever": ours} if wraps else other
-    chain = OrderPreservingChain(llm=FakeListChatModel(responses=["North."]), **given)
-    chain.model_copy(update={"passage_tokens": 512}).invoke({"input": QUESTION})
-    configurable = chain.configurable_fields(passage_tokens=ConfigurableField(id="tokens"))
-    embeddings.forget()
-    configurable.invoke({"input": QUESTION}, {"configurable": {"tokens": 600}})
-    assert embeddings.embedded == (1, 0)
-    assert (len(cache) > 0) == wraps
-
-
 def test_the_cache_of_our_retriever_is_set_there(store):
     llm = FakeListChatModel(responses=["North."])
     ours = OrderPreservingRetriever(vectorstore=UnknownStore(store))
@@ -273,30 +218,6 @@ def test_a_compressor_embeds_each_text_once(embeddings):
     assert asyncio.run(compressor.acompress_documents(documents, QUESTION)) == found
     assert embeddings.embedded == (0, 0)
     assert compressor.compress_documents([], QUESTION) == []
-
-
-def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
-    class MyStore(UnknownStore):
-        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-            return self.inner.similarity_search(query, k, **kwargs)
-
-    class MyAdapter(StoreAdapter):
-        def vectors(self, keys: Any) -> dict[str, StoredVector]:
-            assert self.search == {"shelf": "top"}
-            return {key: StoredVector(self.store.inner.store[key]["vector"]) for key in keys}
-
-    class Taking(MyStore):
-        def similarity_search(self, query: str, k: int = 4, shelf: str = "", **kwargs: Any) -> list[Document]:
-            assert shelf == "top"
-            return super().similarity_search(query, k)
-
-    register_store(MyStore, MyAdapter)
-    retriever = OrderPreservingRetriever(vectorstore=Taking(store), search_kwargs={"shelf": "top"}, **BOTH)
-    assert len(ask(retriever).kept) == 3
-    assert embeddings.embedded == (2, 0)
-
-
-GOOD = StoredVector([1.0, 0.5])
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)
@@ -339,17 +260,6 @@ def around(document: Document, number: int) -> list[Document]:
     return everything[max(0, place - number) : place + number + 1]
 
 
-def test_neighbours_of_documents(store, ask):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=1, neighbors=1, read_neighbors=around)
-    context = ask(retriever)
-    assert kept(context) == [2, 3, 4]
-    found = retriever.invoke(QUESTION)
-    assert texts(found) == TEXTS[2:5]
-    compressor = OrderPreservingCompressor(neighbors=1, read_neighbors=around)
-    document = store.similarity_search(QUESTION, 1)
-    assert texts(compressor.compress_documents(document, QUESTION)) == TEXTS[2:5]
-
-
 def test_neighbours_without_a_reader_are_refused_at_construction(store):
     unknown = UnknownStore(store)
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):
@@ -360,17 +270,6 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
 
 
 # What a configured or copied part embeds.
-
-
-def test_a_store_that_is_configured_for_each_user_keeps_the_cache(store, embeddings):
-    retriever = OrderPreservingRetriever(vectorstore=UnknownStore(store), k=6, **BOTH).configurable_fields(
-        k=ConfigurableField("k")
-    )
-    config = RunnableConfig(configurable={"k": 5})
-    retriever.invoke(QUESTION, config)
-    embeddings.forget()
-    retriever.invoke(QUESTION, config)
-    assert embeddings.embedded == (1, 0)
 
 
 def test_reciprocal_embeds_the_question_once_and_equal_answers_once(store, embeddings):

@@ -27,17 +27,6 @@ both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "as
 
 
 @both_sides
-async def test_over_a_vector_store_there_is_one_run(store, runs, is_async: bool):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=4)
-    found = await call(retriever, is_async=is_async, config={"callbacks": [runs]})
-    (run,) = runs.started
-    assert (run["query"], run["name"], run["parent_run_id"]) == (QUESTION, "OrderPreservingRetriever", None)
-    assert runs.ended == {run["run_id"]: found}
-    assert numbers_of(found) == sorted(numbers_of(found))
-    assert not runs.failed
-
-
-@both_sides
 async def test_the_run_of_the_wrapped_retriever_is_a_child(store, runs, is_async: bool):
     retriever = OrderPreservingRetriever(retriever=store.as_retriever(search_kwargs={"k": 4}))
     found = await call(retriever, is_async=is_async, config={"callbacks": [runs]})
@@ -77,33 +66,3 @@ async def test_tracing_is_told_the_store_and_the_embedding_model(store, runs, is
         "ls_vector_store_provider": "InMemoryVectorStore",
         "ls_embedding_provider": "DeterministicFakeEmbedding",
     }
-
-
-def test_tracing_is_told_the_store_of_the_wrapped_retriever(store, runs):
-    OrderPreservingRetriever(retriever=store.as_retriever()).invoke(QUESTION, {"callbacks": [runs]})
-    outer = runs.started[0]["metadata"]
-    assert outer["ls_retriever_name"] == "orderpreserving"
-    assert outer["ls_vector_store_provider"] == "InMemoryVectorStore"
-    assert outer["ls_embedding_provider"] == "DeterministicFakeEmbedding"
-
-
-def test_tags_and_metadata_are_shown_and_tags_of_the_call_inherited(store, runs):
-    wrapped = store.as_retriever()
-    retriever = OrderPreservingRetriever(retriever=wrapped, tags=["mine"], metadata={"app": "a"}, name="ordered")
-    retriever.invoke(QUESTION, {"callbacks": [runs], "tags": ["call"], "metadata": {"user": "u"}, "run_name": "run"})
-    outer, inner = runs.started
-    assert set(outer["tags"]) == {"mine", "call"}
-    assert (outer["metadata"]["app"], outer["metadata"]["user"]) == ("a", "u")
-    assert outer["name"] == "run"
-    assert "call" in inner["tags"]
-    assert "mine" not in inner["tags"]
-    assert inner["metadata"]["user"] == "u"
-    assert "app" not in inner["metadata"]
-    assert inner["name"] == "VectorStoreRetriever"
-
-
-async def test_events_stream_the_documents_in_order(store):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=4)
-    events = [event async for event in retriever.astream_events(QUESTION)]
-    assert [event["event"] for event in events] == ["on_retriever_start", "on_retriever_end"]
-    assert events[-1]["data"]["output"] == retriever.invoke(QUESTION)

@@ -19,7 +19,7 @@ from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, write_positions
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
-from tests.adapters.langchain.test_positions import prose
+from tests.adapters.langchain.conftest import prose
 from tests.counting import CountingEmbeddings
 from tests.pdfs import pdf
 

@@ -7,16 +7,14 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods import Answer
-from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run
-from tests.adapters.langchain.conftest import numbers_of, parts, store_of
-from tests.adapters.scripted import QUESTION, STEPS, both_sides, by_step
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, run
+from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.scripted import QUESTION, STEPS, both_sides
 from tests.meeting import Clock
 
 
@@ -77,44 +75,6 @@ async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, 
     assert all(answer.seconds < 1_000 for answer in compared)
 
 
-async def test_a_history_aware_retriever_is_asked_once_for_a_comparison():
-    from langchain_core.runnables import RunnableLambda
-
-    asked: list[Any] = []
-
-    def search(given: Any) -> Any:
-        asked.append(given)
-        return parts(2)
-
-    chain_of(Model(), retriever=RunnableLambda(search)).answer_with(QUESTION, ["stuff", "refine"])
-    assert asked == [{"input": QUESTION}]
-
-
-class Scored(BaseRetriever):
-    """Writes another score for each question, as rerankers do."""
-
-    ids: bool
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return [
-            document.model_copy(
-                update={
-                    "id": str(number) if self.ids else None,
-                    "metadata": {**document.metadata, "relevance_score": 1 / (1 + number + len(query))},
-                }
-            )
-            for number, document in enumerate(parts(4))
-        ]
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"annotate": True}, {"retriever": Scored(ids=True)}, {"retriever": Scored(ids=False)}], ids=str
-)
-def test_documents_of_several_searches_are_given_once(options: dict[str, Any]):
-    result = full_chain(Model(reply=by_step), "step_down", variants=2, **options).invoke(QUESTION)
-    assert numbers_of(result["context"]) == [0, 1, 2, 3]
-
-
 CITING = "He sailed [3], twice [1, 3]. [9]"
 
 
@@ -151,15 +111,6 @@ async def test_citations_are_the_last_piece_of_a_stream(is_async: bool):
     assert all(isinstance(piece, AddableDict) for piece in pieces)
 
 
-async def test_where_nothing_is_cited_the_list_is_empty_and_without_cite_there_is_none():
-    result = chain_of(Model(), cite=True).invoke(QUESTION)
-    assert (result["citations"], result["message"].content_blocks) == ([], [{"type": "text", "text": result["answer"]}])
-    assert list(chain_of(Model(reply=lambda prompt: CITING)).invoke(QUESTION)) == ["input", "context", "answer"]
-    nothing = chain_of(Model(), retriever=Found(documents=[]), cite=True)
-    assert nothing.invoke(QUESTION)["citations"] == []
-    assert [piece for piece in nothing.stream(QUESTION) if "citations" in piece][-1]["citations"] == []
-
-
 async def test_the_key_of_citations_can_be_another_one_or_none():
     model = Model(reply=lambda prompt: CITING)
     renamed = chain_of(model, cite=True, citations_key="quotes", message_key="reply")
@@ -177,34 +128,3 @@ async def test_the_key_of_citations_can_be_another_one_or_none():
     assert chain_of(model, output_key="citations").invoke(QUESTION)["citations"] == CITING
     with pytest.raises(ValidationError, match="citations_key"):
         chain_of(model, citations_key=5)
-
-
-def test_a_quote_that_is_not_in_its_passage_is_reported():
-    reply = '"Part 2 of" [3]; "Part 5" [3]; "Part 1 of voyage.txt. Part 2" [2][3].'
-    result = chain_of(Model(reply=lambda prompt: reply), cite=True).invoke(QUESTION)
-    quotes = [(one["number"], one["quote"], one["misquoted"]) for one in result["citations"]]
-    assert quotes[:2] == [(3, "Part 2 of", False), (3, "Part 5", True)]
-    annotations = result["message"].content_blocks[0]["annotations"]
-    assert [one["cited_text"] for one in annotations[:2]] == ["Part 2 of", "Part 2 of voyage.txt."]
-    assert [one["extras"]["oprag"]["misquoted"] for one in annotations] == [misquoted for *_, misquoted in quotes]
-
-
-def test_citations_of_pages_and_in_a_chain_of_a_chain_type():
-    documents = [Document("One.", id="a", metadata={"source": "b.pdf", "page": 4, "start_index": 10})]
-    chain = OrderPreservingChain.from_chain_type(
-        Model(reply=lambda prompt: "So [1]."), retriever=Found(documents=documents), cite=True
-    )
-    (citation,) = chain.invoke(QUESTION)["citations"]
-    assert citation == {
-        "number": 1,
-        "start": 3,
-        "end": 6,
-        "source": "b.pdf",
-        "section": "",
-        "page": 4,
-        "span": {"start": 10, "end": 14, "page": 4},
-        "quote": None,
-        "misquoted": False,
-        "text": "One.",
-        "ids": ["a"],
-    }

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import (
     ConfigurableField,
-    Runnable,
-    RunnablePassthrough,
 )
 from pydantic import ValidationError
 
@@ -45,24 +40,6 @@ async def test_configurable_fields(way: str):
     model.calls.clear()
     await run(chain, way, QUESTION, {"configurable": {"method": "refine", "passage_tokens": 1_024}})
     assert model.steps == ["answer"]
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_pieces_pass_through_pipes(way: str):
-    chain = RunnablePassthrough.assign(user=lambda given: "u") | chain_of(Model()).pick("answer")
-    given = {"input": QUESTION}
-    pieces = list(chain.stream(given)) if way == "stream" else [piece async for piece in chain.astream(given)]
-    assert pieces == ["An", " answer."]
-
-
-@pytest.mark.parametrize("way", ["stream", "astream"])
-async def test_a_question_that_comes_in_pieces(way: str):
-    """The answer of a model is the question of the chain."""
-    asking = Model(reply=lambda prompt: QUESTION) | StrOutputParser()
-    retriever = Found(documents=parts(2))
-    whole = await run(asking | chain_of(Model(), retriever=retriever), way, "Ask something.")
-    assert retriever.asked == [QUESTION]
-    assert whole["input"] == QUESTION
 
 
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
@@ -113,17 +90,6 @@ def test_values_that_cannot_be_are_refused_when_the_chain_is_made(options: dict[
     given = {"llm": Model(), "retriever": Found(documents=[]), **options}
     with pytest.raises(ValueError):  # noqa: PT011 - which one is told by the option
         OrderPreservingChain(**given)
-
-
-def test_the_model_and_the_store_of_a_chain_can_be_configured(store):
-    other = store_of(parts(200))
-    chain = OrderPreservingChain(llm=Model(), retriever=store).configurable_fields(
-        llm=ConfigurableField(id="llm"), retriever=ConfigurableField(id="store"), k=ConfigurableField(id="k")
-    )
-    model = Model(reply=lambda prompt: "Of another model.")
-    assert chain.invoke({"input": QUESTION}, {"configurable": {"llm": model}})["answer"] == "Of another model."
-    found = chain.invoke({"input": QUESTION}, {"configurable": {"store": other}})["context"]
-    assert len(found) == 128
 
 
 def test_another_k_in_a_config_leaves_the_budget_over_a_store():
@@ -182,18 +148,3 @@ def test_an_option_that_is_assigned_is_refused(name: str, value: Any):
         setattr(chain, name, value)
     chain.invoke(QUESTION)
     assert model.steps == ["answer"]
-
-
-def test_a_change_of_a_copy_counts():
-    model = Model()
-    chain_of(model).model_copy(update={"method": "refine"}).invoke(QUESTION)
-    assert model.steps == ["answer", "refine", "refine", "refine"]
-
-
-def test_chains_can_be_copied_and_shown():
-    model = Model()
-    chain = chain_of(model, method="refine", embeddings=DeterministicFakeEmbedding(size=4))
-    assert copy.copy(chain).invoke(QUESTION) == chain.invoke(QUESTION)
-    assert "method='refine'" in repr(chain)
-    assert chain.get_name() == "OrderPreservingChain"
-    assert isinstance(chain, Runnable)

@@ -13,32 +13,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
+from tests.adapters.langchain.chain.conftest import Model, chain_of, run
 from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION, both_sides
 from tests.meeting import Meeting
-
-
-@every_way
-@pytest.mark.parametrize(
-    ("own", "config", "most"),
-    [
-        ({}, {}, 8),
-        ({}, {"max_concurrency": 12}, 12),
-        ({}, {"max_concurrency": 3}, 3),
-        ({}, {"max_concurrency": 1}, 1),
-        ({}, {"max_concurrency": None}, 8),
-        ({"max_concurrency": 2}, {}, 2),
-        ({"max_concurrency": 2}, {"max_concurrency": 5}, 5),
-        ({"max_concurrency": 5}, {"max_concurrency": 2}, 2),
-    ],
-    ids=str,
-)
-async def test_the_most_calls_of_a_question(way: str, own: dict[str, Any], config: Any, most: int):
-    model = Model(meeting=Meeting(most))
-    await run(chain_of(model, count=14, method="map_reduce", **own), way, QUESTION, config)
-    assert model.peak == most
-    assert len(model.calls) == 15
 
 
 @both_sides

@@ -16,9 +16,9 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 
-from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
+from oprag.langchain import OrderPreservingChain
 from tests.adapters.langchain.chain.conftest import WAYS, Found, Model, every_way, ranked, run
-from tests.adapters.langchain.conftest import giving, numbers_of, parts
+from tests.adapters.langchain.conftest import numbers_of, parts
 from tests.adapters.scripted import QUESTION, part_numbers
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Read this:\n\n{context}"), ("human", "{input}")])
@@ -118,28 +118,6 @@ def test_from_chain_type_has_the_keys_of_retrieval_qa():
         assert mine.input_keys == theirs.input_keys
         assert mine.output_keys == theirs.output_keys
         assert sorted(mine.invoke("A question?")) == sorted(theirs.invoke("A question?"))
-
-
-def test_from_chain_type_takes_callbacks_tags_and_metadata(collector):
-    theirs = RetrievalQA.from_chain_type(
-        Model(), retriever=found(), callbacks=[collector], tags=["t"], metadata={"m": 1}, verbose=False
-    )
-    mine = OrderPreservingChain.from_chain_type(
-        Model(), retriever=found(), callbacks=[collector], tags=["t"], metadata={"m": 1}, verbose=False
-    )
-    theirs.invoke(QUESTION)
-    mine.invoke(QUESTION)
-    first, second = collector.traced_runs
-    assert first.tags == second.tags == ["t"]
-    assert first.metadata["m"] == second.metadata["m"] == 1
-    assert second.name == "OrderPreservingChain"
-
-
-async def test_from_chain_type_with_tags_still_gives_rich_answers():
-    chain: Any = OrderPreservingChain.from_chain_type(Model(), retriever=found(), tags=["t"])
-    assert chain.answer(QUESTION).text == "An answer."
-    assert (await chain.aanswer(QUESTION)).text == "An answer."
-    assert [answer.method for answer in chain.answer_with(QUESTION, ["stuff", "refine"])] == ["stuff", "refine"]
 
 
 CLASSIC_PROMPTS: list[Any] = [
@@ -260,16 +238,6 @@ def test_arguments_of_a_chain_type_without_a_counterpart_are_refused(chain_type:
         OrderPreservingChain.from_chain_type(Model(), chain_type, retriever=found(), chain_type_kwargs=kwargs)
 
 
-def test_from_chain_type_takes_our_own_prompts_in_any_form():
-    from oprag.methods import Prompts, TextTemplate
-
-    prompts = Prompts(answer=TextTemplate("MINE {context} {question}"))
-    for given in (prompts, {"answer": "MINE {context} {question}"}):
-        model = Model()
-        OrderPreservingChain.from_chain_type(model, retriever=found(), prompts=given).invoke(QUESTION)
-        assert model.steps == ["mine"]
-
-
 CONVERSATIONS: list[Any] = [
     [],
     [("Who sailed?", "Ada.")],
@@ -343,39 +311,6 @@ def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieva
     assert seen == [{"input": QUESTION, "tenant": "t"}] * 2
 
 
-def test_an_order_preserving_retriever_is_asked_as_create_retrieval_chain_asks_it():
-    """It is a retriever, whatever stands in it; so what stands in it gets the question."""
-    from langchain_core.runnables import RunnableLambda
-
-    seen: list[Any] = []
-
-    def search(given: Any) -> list[Document]:
-        seen.append(given)
-        return parts(2)
-
-    retriever = OrderPreservingRetriever(retriever=RunnableLambda(search))
-    for chain in (official(Model(), retriever), ours(Model(), retriever)):
-        chain.invoke({"input": QUESTION, "tenant": "t"})
-    assert seen == [QUESTION, QUESTION]
-
-
-@pytest.mark.parametrize("kind", ["configurable", "retry", "fallbacks", "config"])
-async def test_retrievers_under_configurations_are_asked_the_question(kind: str):
-    from langchain_core.runnables import ConfigurableField
-
-    searched = found()
-    wrappings: dict[str, Any] = {
-        "configurable": lambda: searched.configurable_fields(documents=ConfigurableField("documents")),
-        "retry": searched.with_retry,
-        "fallbacks": lambda: searched.with_fallbacks([found()]),
-        "config": lambda: searched.with_config(tags=["t"]),
-    }
-    chain = ours(Model(), wrappings[kind]())
-    assert numbers_of(chain.invoke({"input": QUESTION})["context"]) == [0, 1, 2, 3]
-    assert numbers_of((await chain.ainvoke({"input": QUESTION}))["context"]) == [0, 1, 2, 3]
-    assert searched.asked == [QUESTION, QUESTION]
-
-
 def test_the_limits_over_a_vector_store_are_those_of_a_retriever_over_it(store):
     chain = ours(Model(), store)
     assert (chain.k, chain.token_budget) == (128, 16_384)
@@ -389,29 +324,3 @@ def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
         k: int | None = 3
 
     assert len(Small(llm=Model(), retriever=store).invoke({"input": QUESTION})["context"]) == 3
-
-
-def test_the_documents_are_the_retrievers_own_objects():
-    searched = found()
-    result = ours(Model(), searched).invoke({"input": QUESTION})
-    assert {id(document) for document in result["context"]} == {id(document) for document in searched.documents}
-
-
-def test_options_of_the_retriever_shape_the_documents():
-    annotated = ours(Model(), annotate=True).invoke({"input": QUESTION})["context"]
-    assert [document.metadata["oprag"]["rank"] for document in annotated] == [3, 2, 1, 0]
-    stitched = ours(Model(), stitch=True, separator=" ").invoke({"input": QUESTION})["context"]
-    assert numbers_of(stitched) == [0, 1, 2, 3]
-    assert len(stitched) == 1
-
-
-def test_nothing_found_is_answered_without_a_call():
-    model = Model()
-    result = ours(model, giving([])).invoke({"input": QUESTION})
-    assert result == {"input": QUESTION, "context": [], "answer": "No passages were found for this question."}
-    assert list(ours(model, giving([])).stream({"input": QUESTION})) == [
-        {"input": QUESTION},
-        {"context": []},
-        {"answer": "No passages were found for this question."},
-    ]
-    assert model.calls == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -15,7 +14,6 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
-from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from oprag.errors import QueryError
 from oprag.langchain import OrderPreservingChain
@@ -97,35 +95,3 @@ async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversat
     await chain.ainvoke({"input": "And then?", "chat_history": history})
     assert retriever.asked == ["And then?"]
     assert model.calls == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]
-
-
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
-async def test_under_runnable_with_message_history():
-    """As LangChain documents it for `create_retrieval_chain`."""
-    store: dict[str, InMemoryChatMessageHistory] = {}
-
-    def session(session_id: str) -> InMemoryChatMessageHistory:
-        return store.setdefault(session_id, InMemoryChatMessageHistory())
-
-    model = Model(reply=by_step)
-    chain = RunnableWithMessageHistory(
-        chain_of(model),
-        session,
-        input_messages_key="input",
-        history_messages_key="chat_history",
-        output_messages_key="answer",
-    )
-    config: Any = {"configurable": {"session_id": "1"}}
-    first = chain.invoke({"input": "Who sailed?"}, config)
-    second = await chain.ainvoke({"input": "And then?"}, config)
-    assert [message.content for message in store["1"].messages] == [
-        "Who sailed?",
-        first["answer"],
-        "And then?",
-        second["answer"],
-    ]
-    assert model.steps == ["answer", "condense", "answer"]
-    assert model.read[1] == f"CONDENSE Human: Who sailed?\nAssistant: {first['answer']} Q: And then?"
-    pieces = list(chain.stream({"input": "And last?"}, config))
-    assert "".join(piece.get("answer", "") for piece in pieces) == store["1"].messages[-1].content
-    assert len(store["1"].messages) == 6

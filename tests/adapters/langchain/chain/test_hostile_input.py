@@ -39,12 +39,3 @@ async def test_what_is_no_question_is_refused(way: str, given: Any):
     assert str(caught.value)
     assert model.calls == []
     assert retriever.asked == []
-
-
-@every_way
-async def test_the_input_is_not_changed(way: str):
-    given = {"input": QUESTION, "chat_history": [("a", "b")], "choices": ["x", "y"], "deep": {"list": [1]}}
-    kept = {**given, "chat_history": [("a", "b")], "choices": ["x", "y"], "deep": {"list": [1]}}
-    result = await run(chain_of(Model()), way, given)
-    assert given == kept
-    assert result["deep"] is given["deep"]

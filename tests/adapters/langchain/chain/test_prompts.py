@@ -19,9 +19,9 @@ from langchain_core.prompts import (
 )
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Found, Model, full_chain, run
+from tests.adapters.langchain.chain.conftest import Found, Model, run
 from tests.adapters.langchain.conftest import parts
-from tests.adapters.scripted import HOSTILE, METHODS, QUESTION, by_step
+from tests.adapters.scripted import HOSTILE, QUESTION
 
 PARTS = parts(2)
 HISTORY = [HumanMessage("Who sailed?"), AIMessage("Ada.")]
@@ -110,34 +110,6 @@ async def test_a_prompt_of_create_retrieval_chain_is_filled_as_there(template: A
         mine.calls.clear()
         await run(chain, way, INPUTS)
         assert mine.calls == theirs.calls, way
-
-
-def test_a_template_may_be_a_plain_string_or_one_of_ours():
-    from oprag.methods import Prompts, TextTemplate
-
-    for prompts in (
-        {"answer": "{context} {input} {language}"},
-        Prompts(answer=TextTemplate("{context} {input} {language}")),
-        {"answer": TextTemplate("{context} {input} {language}")},
-    ):
-        model = Model()
-        chain = OrderPreservingChain(llm=model, retriever=Found(documents=PARTS), prompts=prompts)
-        chain.invoke({"input": QUESTION, "language": "German"})
-        assert model.read == [f"{PARTS[0].page_content}\n\n{PARTS[1].page_content} {QUESTION} German"]
-
-
-@pytest.mark.parametrize("own_prompts", [True, False])
-@pytest.mark.parametrize("method", METHODS)
-def test_inputs_with_the_names_of_our_fields_do_not_change_what_is_asked(method: str, own_prompts: bool):
-    """Rows of a data set have a `question` and an `answer` beside what is asked."""
-    names = ["question", "context", "answers", "existing_answer", "count", "answer"]
-    seen: list[Any] = []
-    for extra in ({}, dict.fromkeys(names, "something else")):
-        model = Model(reply=by_step if own_prompts else lambda prompt: "Unanswerable.")
-        options: dict[str, Any] = {"variants": 2, "max_concurrency": 1} | ({} if own_prompts else {"prompts": {}})
-        result = full_chain(model, method, **options).invoke({**extra, "input": QUESTION})
-        seen.append((model.read, result["answer"]))
-    assert seen[1] == seen[0]
 
 
 def test_a_variable_without_a_value_is_named():

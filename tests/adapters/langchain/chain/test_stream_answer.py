@@ -10,7 +10,7 @@ import pytest
 from oprag.methods import Answer
 from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.langchain.chain.test_structured_output import FOUND, Structured, Verdict
-from tests.adapters.scripted import QUESTION, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides
 
 
 async def consume(into: list[Any], chain: Any, *given: Any, is_async: bool, **more: Any) -> None:
@@ -43,22 +43,6 @@ async def test_keys_of_the_chain_do_not_matter(is_async: bool):
     names: dict[str, Any] = {"input_key": "query", "output_key": "result", "documents_key": None}
     chain = chain_of(Model(reply=lambda prompt: "One two."), **names)
     assert [str(piece) for piece in await streamed(chain, QUESTION, is_async=is_async)] == ["One", " two.", "One two."]
-
-
-@both_sides
-async def test_an_input_by_the_name_of_the_answer_is_none_of_its_pieces(is_async: bool):
-    model = Model(reply=by_step)
-    *texts, answer = await streamed(chain_of(model), QUESTION, is_async=is_async, answer="An older answer.")
-    assert "".join(texts) == answer.text == by_step(model.read[0])
-
-
-@both_sides
-async def test_a_streamed_answer_is_one_run(collector, is_async: bool):
-    config: Any = {"callbacks": [collector], "run_name": "mine"}
-    await streamed(chain_of(Model()), QUESTION, is_async=is_async, config=config)
-    (root,) = collector.traced_runs
-    assert root.name == "mine"
-    assert [child.name for child in root.child_runs] == ["OrderPreservingRetriever", "answer"]
 
 
 async def test_a_streamed_answer_that_is_closed_ends_the_models_stream():

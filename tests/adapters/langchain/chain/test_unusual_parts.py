@@ -9,8 +9,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk
-from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
+from langchain_core.messages import AIMessageChunk
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
@@ -23,23 +22,6 @@ from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import BOOK, QUESTION, STEPS, both_sides, by_step
 
 OURS = Prompts()
-
-
-@every_way
-@pytest.mark.parametrize(
-    ("reply", "parser", "expected"),
-    [
-        ('[1, 2, 3, {"a": 4}]', JsonOutputParser(), [1, 2, 3, {"a": 4}]),
-        ('["one", "two words"]', JsonOutputParser(), ["one", "two words"]),
-        ('{"a": [1, 2], "b": "three"}', JsonOutputParser(), {"a": [1, 2], "b": "three"}),
-        ("one, two, three", CommaSeparatedListOutputParser(), ["one", "two", "three"]),
-    ],
-    ids=["list", "texts", "object", "commas"],
-)
-async def test_objects_are_the_same_streamed_and_whole(way: str, reply: str, parser: Any, expected: Any):
-    model = GenericFakeChatModel(messages=iter([AIMessage(reply)]))
-    result = await run(chain_of(model | parser), way, QUESTION)
-    assert result["answer"] == expected
 
 
 class Iterators(Model):
@@ -75,31 +57,6 @@ async def test_a_reply_that_cannot_be_read_is_a_failed_call(way: str):
     circle["self"] = circle
     with pytest.raises(ModelError, match="'answer' failed: ValueError"):
         await run(chain_of(RunnableLambda(lambda _: circle)), way, QUESTION)
-
-
-@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce"])
-def test_without_condensing_the_model_sees_the_conversation(method: str):
-    model = Model(reply=lambda prompt: "An answer.")
-    chain = chain_of(model, method=method, prompts={}, condense=False)
-    chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
-    for messages in model.calls:
-        assert [message.type for message in messages] == ["system", "human", "ai", "human"]
-        assert [message.text for message in messages[1:3]] == ["Who is the captain?", "Ahab."]
-
-
-def test_a_prompt_of_the_user_is_sent_as_it_is():
-    model = Model()
-    chain = chain_of(model, condense=False)
-    chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
-    (messages,) = model.calls
-    assert len(messages) == 1
-
-
-def test_a_condensed_question_needs_no_conversation():
-    model = Model(reply=lambda prompt: "Whose ship?")
-    chain_of(model, prompts={}).invoke({"input": "And his ship?", "chat_history": [("Who is it?", "Ahab.")]})
-    assert [len(messages) for messages in model.calls] == [1, 2]
-    assert "Whose ship?" in model.read[1]
 
 
 def test_a_conversation_that_was_set_before_stands_where_none_is_given():

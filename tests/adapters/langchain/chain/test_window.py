@@ -11,7 +11,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, ranked
-from tests.adapters.scripted import METHODS, QUESTION, both_sides, by_step
+from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 COUNT = 40
 
@@ -46,18 +46,6 @@ def windowed(method: str, window: int | None, model: Any = None, **options: Any)
         "answer_threshold": -1.0,
     }
     return model, chain_of(model, method=method, **(given | options))
-
-
-@pytest.mark.parametrize("profile", [None, {}, {"max_input_tokens": None}, {"max_output_tokens": 100}])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_model_that_tells_no_window_has_none(method: str, profile: Any):
-    model = Model(reply=by_step)
-    model.profile = profile
-    _, chain = windowed(method, None, model)
-    answer = chain.answer(QUESTION)
-    assert answer.context.options.token_budget is None
-    assert answer.notes == () or method in {"step_down", "reciprocal"}
-    assert not answer.context.dropped
 
 
 def small(**about: Any) -> Model:
