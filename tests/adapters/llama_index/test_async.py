@@ -88,17 +88,6 @@ async def test_postprocessor_has_a_span_sync_and_async(spans: Spans):
     assert spans.seen[0] == ("OrderPreservingPostprocessor._apostprocess_nodes", None)
 
 
-async def test_retriever_has_the_same_spans_sync_and_async(spans: Spans):
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([1])))
-    retriever.retrieve("why?")
-    assert ("OrderPreservingRetriever._retrieve", "OrderPreservingRetriever.retrieve") in spans.seen
-    assert ("ListRetriever.retrieve", "OrderPreservingRetriever._retrieve") in spans.seen
-    spans.seen.clear()
-    await retriever.aretrieve("why?")
-    assert ("OrderPreservingRetriever._aretrieve", "OrderPreservingRetriever.aretrieve") in spans.seen
-    assert ("ListRetriever.aretrieve", "OrderPreservingRetriever._aretrieve") in spans.seen
-
-
 async def test_a_failing_call_closes_its_span(spans: Spans):
     postprocessor = OrderPreservingPostprocessor(token_budget=1)
     with pytest.raises(BudgetError):

@@ -11,14 +11,9 @@ import numpy as np
 import pytest
 from llama_index.core.schema import (
     Document,
-    ImageNode,
-    IndexNode,
-    MediaResource,
-    Node,
     NodeWithScore,
     TextNode,
 )
-from pydantic import AnyUrl
 
 from oprag.errors import ChunkError, OpragWarning
 from oprag.llama_index import OrderPreservingPostprocessor
@@ -121,34 +116,4 @@ def test_scores_of_every_kind(score: Any, options: dict[str, Any]):
         assert scored.score is (own if options.get("stitch") else score)
 
 
-def test_a_passage_has_the_best_usable_score_of_its_chunks():
-    given = ranked(TextNode(text=text, start_char_idx=at, end_char_idx=at + 2) for at, text in ((2, "cd"), (0, "ab")))
-    given[0].score, given[1].score = math.nan, np.float32(0.25)  # type: ignore[assignment]
-    (passage,) = _quietly(given, stitch=True, source_key=lambda _: "book")
-    assert (passage.text, passage.score) == ("abcd", 0.25)
-
-
 # Nodes without a text
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_nodes_of_every_kind_beside_each_other(options: dict[str, Any]):
-    nodes = [
-        IndexNode(index_id="table", text="", obj=TextNode(text="whole table")),
-        ImageNode(image_url="https://example.org/a.png"),
-        Node(image_resource=MediaResource(url=AnyUrl("https://example.org/b.png"))),
-        Node(text_resource=MediaResource(text="multimodal")),
-        Document(text="document"),
-        Document(),
-        TextNode(text=""),
-        TextNode(text="text"),
-    ]
-    for number, node in enumerate(nodes):
-        node.metadata |= {"file_name": "a", "row": 100 - number}
-    kept = _quietly(ranked(nodes), **options)
-    assert [type(scored.node) for scored in kept if isinstance(scored.node, ImageNode | IndexNode)] == [
-        ImageNode,
-        IndexNode,
-    ]
-    if not options.get("stitch"):
-        assert [scored.node_id for scored in kept] == [node.node_id for node in reversed(nodes)]

@@ -186,14 +186,6 @@ def test_parents_are_checked_as_a_search_returns_them(pages, stamp, texts):
     assert check_positions(searched).ok == (texts or not pages or bool(stamp))
 
 
-def test_the_line_for_nodes_of_several_levels_stamps_all():
-    pages = pdf("a.pdf", 1)
-    parser = HierarchicalNodeParser.from_defaults()
-    names: dict[str, Any] = {"documents": pages, "StampPositions": StampPositions, "parser": parser}
-    exec(only(check_positions(merging(pages, ""))).suggestion, names)
-    assert all("chunk_index" in node.metadata for node in names["nodes"])
-
-
 def test_lines_of_code_name_what_was_checked():
     nodes = index_of([*windows("a.txt", 1)[12:], *windows("a.txt", 1)[:9]])
     docstore, count = nodes.docstore, len(nodes.docstore.docs)
@@ -263,14 +255,3 @@ def pdf(name, seed, count=6):
 
 
 # Suggestions.
-
-
-def test_the_line_deletes_a_source_that_was_added_twice():
-    searched = index(document(), document("b.txt", prose(900, seed=6)))
-    searched.insert(document())
-    found = check_positions(searched)
-    assert (found.ok, [source.source for source in found.sources if source.duplicates]) == (True, ["a.txt"])
-    exec(found.notes[0].suggestion, {"index": searched, "check_positions": check_positions})
-    assert only(check_positions(searched)).source == "b.txt"
-    searched.insert(document())
-    assert (check_positions(searched).ok, check_positions(searched).notes) == (True, ())

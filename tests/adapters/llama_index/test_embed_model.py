@@ -88,13 +88,6 @@ def test_a_model_of_settings_that_only_mocks_is_none(make, options, monkeypatch,
         make(**options)
 
 
-@every_maker
-def test_the_model_of_the_index_comes_before_that_of_settings(make, options, index, model, of_settings):
-    make(index=index, **options)()
-    assert model._inner.questions
-    assert of_settings._inner.questions == []
-
-
 @pytest.mark.parametrize(("make", "options"), MAKERS[1:])
 def test_the_index_of_a_wrapped_retriever_is_known(make, options, index, model, of_settings):
     make(retriever=index.as_retriever(), **options)()
@@ -108,16 +101,6 @@ def test_the_given_model_comes_first(make, options, index, model, of_settings):
     make(index=index, embed_model=given, **options)()
     assert given._inner.questions
     assert model._inner.questions == of_settings._inner.questions == []
-
-
-@pytest.mark.parametrize("options", [{"method": "reciprocal"}, COSINE], ids=["reciprocal", "cosine"])
-def test_methods_use_the_model_of_the_retriever_before_others(options, index, model, of_settings):
-    given = CountingModel(model_name="of the retriever")
-    engine(retriever=OrderPreservingRetriever(retriever=ListRetriever(FOUND), embed_model=given), **options)()
-    assert given._inner.questions
-    engine(retriever=OrderPreservingRetriever(retriever=index.as_retriever()), **options)()
-    assert model._inner.questions
-    assert of_settings._inner.questions == []
 
 
 @pytest.mark.parametrize("option", ["similarity_threshold", "redundancy_threshold"])

@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import BaseNode, NodeWithScore
 
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever, StampPositions
+from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import HashedWords, RecordingLLM, numbers, pdf_pages
 
 PAGES = pdf_pages(random.Random(1), ["i", "ii", "iii", "iv", *map(str, range(1, 21))])
@@ -56,32 +53,6 @@ def test_query_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: Response
     if mode is ResponseMode.SIMPLE_SUMMARIZE:
         prompt = prompt.replace("\\n", "\n")
     _prompted_in_order(prompt, response.source_nodes)
-
-
-def test_citation_engine_numbers_sources_in_order(index: VectorStoreIndex, llm: RecordingLLM):
-    engine = CitationQueryEngine.from_args(
-        index,
-        llm=llm,
-        retriever=OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=5)),
-        citation_chunk_size=512,
-    )
-    response = engine.query(QUESTION)
-    _in_order(response.source_nodes, 5)
-    assert [scored.text.split(":")[0] for scored in response.source_nodes] == [f"Source {n}" for n in range(1, 6)]
-
-
-@pytest.mark.parametrize("mode", [ChatMode.CONTEXT, ChatMode.CONDENSE_PLUS_CONTEXT])
-def test_chat_engine(index: VectorStoreIndex, llm: RecordingLLM, mode: ChatMode):
-    engine = index.as_chat_engine(
-        chat_mode=mode,
-        llm=llm,
-        similarity_top_k=8,
-        node_postprocessors=[OrderPreservingPostprocessor()],
-        memory=ChatMemoryBuffer.from_defaults(token_limit=100_000),
-    )
-    response = engine.chat(QUESTION)
-    _in_order(response.source_nodes, 8)
-    _prompted_in_order(llm.prompts[-1], response.source_nodes)
 
 
 # Ingestion

@@ -17,10 +17,8 @@ from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     MarkdownNodeParser,
     SentenceSplitter,
-    SentenceWindowNodeParser,
     get_leaf_nodes,
 )
-from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.retrievers import AutoMergingRetriever, VectorIndexRetriever
 from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -76,21 +74,6 @@ def _text(seed: int, sentences: int = 300) -> Document:
 # One document a page
 
 
-LABELS = ["i", "ii", "iii", "iv", *map(str, range(1, 19)), "A-1", "A-2"]
-
-
-@pytest.mark.parametrize("labels", [[str(page) for page in range(1, 25)], LABELS], ids=["numbers", "iv and A-1"])
-@pytest.mark.parametrize("split", [False, True], ids=["pages", "parts of pages"])
-def test_one_document_a_page_with_random_ids(labels: list[str], split: bool):
-    pages = pdf_pages(random.Random(1), labels)
-    nodes: list[BaseNode] = list(pages)
-    if split:
-        nodes = SentenceSplitter(chunk_size=80, chunk_overlap=0, include_prev_next_rel=True)(pages)
-        assert len(nodes) > 24
-    outcome = _outcome(nodes, 16)
-    assert outcome == (0, {PositionKind.PAGE_OFFSET if split else PositionKind.PAGE}, 0)
-
-
 @pytest.mark.parametrize("k", [2, 3, 8])
 @pytest.mark.parametrize("batch", [1, 8], ids=["insert", "batches"])
 @pytest.mark.parametrize("name", ["page_label", "page"])
@@ -135,11 +118,6 @@ def test_markdown_then_sentences_unstamped_is_never_wrong_silently(k: int):
     outcome = _outcome(_two_stages(_sections(1)), k)
     assert outcome.kinds <= {PositionKind.LINKS, PositionKind.OFFSET, PositionKind.NONE}
     assert outcome.silent == 0
-
-
-@pytest.mark.parametrize("k", [4, 16, 30])
-def test_markdown_then_sentences_stamped(k: int):
-    assert _outcome(StampPositions()(_two_stages(_sections(1))), k) == (0, {PositionKind.STAMPED}, 0)
 
 
 # Levels
@@ -200,22 +178,3 @@ def test_merged_parents_are_never_wrong_silently(stamped: str):
 
 def _is_placed(chunk: Chunk) -> bool:
     return chunk.position is not None and chunk.position.known
-
-
-def test_sentence_windows_with_their_text_replaced():
-    """MetadataReplacementPostProcessor leaves offsets behind that no longer fit the text."""
-    document = _text(7)
-    parse = SentenceWindowNodeParser.from_defaults(window_size=2)
-    nodes = parse([document])
-    rng = random.Random(7)
-    for _ in range(50):
-        given = ranked(node.model_copy() for node in rng.sample(nodes, 16))
-        replaced = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes(given)
-        kept = OrderPreservingPostprocessor().postprocess_nodes(replaced)
-        assert inversions(places(nodes, kept)) == 0
-        assert len(kept) == 16
-        stitched = "\n".join(
-            passage.text for passage in OrderPreservingPostprocessor(stitch=True).postprocess_nodes(replaced)
-        )
-        # Every sentence of every window is still there.
-        assert all(line.strip() in stitched for scored in replaced for line in scored.text.split(".") if line.strip())

@@ -98,17 +98,6 @@ RED = MetadataFilter(key="tenant", value="red")
 # Listing.
 
 
-def test_all_nodes_are_listed_as_they_were_added(index):
-    chunks = listed(adapter(index))
-    nodes = index.docstore.get_nodes([*index.index_struct.nodes_dict.values()])
-    assert [chunk.node for chunk in chunks] == nodes
-    assert [chunk.key for chunk in chunks] == [node.node_id for node in nodes]
-    assert all(chunk.text == chunk.node.get_content(MetadataMode.NONE) for chunk in chunks)
-    assert all(chunk.metadata == chunk.node.metadata for chunk in chunks)
-    assert chunks[1].node.relationships[NodeRelationship.PREVIOUS].node_id == chunks[0].key
-    assert len(chunks) > 20
-
-
 @pytest.mark.parametrize(
     ("filters", "documents"),
     [

@@ -12,12 +12,11 @@ from llama_index.core.postprocessor import LongContextReorder
 from llama_index.core.schema import (
     Document,
     ImageNode,
-    MetadataMode,
     NodeWithScore,
     TextNode,
 )
 
-from oprag.errors import PositionWarning, RetrievalWarning
+from oprag.errors import RetrievalWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
 from tests.adapters.llama_index.conftest import (
     numbered,
@@ -26,7 +25,6 @@ from tests.adapters.llama_index.conftest import (
     prose,
     ranked,
     stamped_node,
-    texts,
 )
 
 
@@ -36,13 +34,6 @@ def test_gives_the_given_objects_in_source_order():
     assert numbers(kept) == [0, 2, 7, 9]
     assert all(any(node is scored for scored in given) for node in kept)
     assert [scored.score for scored in kept] == [1 / 4, 1 / 2, 1, 1 / 3]
-
-
-def test_k_keeps_the_first_of_the_list_whatever_the_scores_say():
-    given = numbered([7, 2, 9, 0])
-    for place, scored in enumerate(given):
-        scored.score = float(place)  # The last one would be the best.
-    assert numbers(OrderPreservingPostprocessor(k=2).postprocess_nodes(given)) == [2, 7]
 
 
 @pytest.mark.parametrize("tied", [0, 4])
@@ -71,12 +62,6 @@ def test_a_cut_behind_long_context_reorder_warns(number: int, tied: int):
 def test_other_scores_do_not_warn(scores: list[float | None]):
     given = [NodeWithScore(node=stamped_node("text", number), score=score) for number, score in enumerate(scores)]
     assert len(OrderPreservingPostprocessor(k=5).postprocess_nodes(given)) == 5
-
-
-@pytest.mark.filterwarnings("error")
-def test_long_context_reorder_without_a_cut_does_not_warn():
-    given = LongContextReorder().postprocess_nodes(numbered(range(12)))
-    assert numbers(OrderPreservingPostprocessor().postprocess_nodes(given)) == [*range(12)]
 
 
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
@@ -123,16 +108,6 @@ def test_annotated_copies_say_how_they_were_placed():
     assert "oprag" not in given[0].node.metadata
 
 
-@pytest.mark.parametrize("options", [{"annotate": True}, {"stitch": True}])
-@pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.EMBED])
-def test_annotations_are_neither_embedded_nor_prompted(options: dict[str, Any], mode: MetadataMode):
-    given = numbered([7], title="The book")
-    given[0].node.excluded_llm_metadata_keys = ["chunk_index"]
-    (kept,) = OrderPreservingPostprocessor(**options).postprocess_nodes(given)
-    assert kept.node.get_content(mode) == given[0].node.get_content(mode)
-    assert "oprag" in kept.node.metadata
-
-
 def test_stitched_nodes_have_true_offsets_and_stable_ids():
     text = prose(random.Random(5), 60)
     document = Document(text=text, metadata={"file_name": "book"})
@@ -145,52 +120,6 @@ def test_stitched_nodes_have_true_offsets_and_stable_ids():
     again = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
     assert [passage.node_id for passage in again] == [first.node_id, second.node_id]
     assert len({first.node_id, second.node_id}) == 2
-
-
-def test_a_passage_claims_no_page_that_only_some_of_its_nodes_have():
-    given = ranked(
-        [stamped_node("Two. ", 2, page_label="9", title="T"), stamped_node("One. ", 1, page_label="8", title="T")]
-    )
-    (passage,) = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
-    assert passage.metadata["title"] == "T"
-    assert "page_label" not in passage.metadata
-    assert "chunk_index" not in passage.metadata
-
-
-def test_stitching_keeps_an_image():
-    image = ImageNode(image_path="figure.png", metadata={"file_name": "book", "chunk_index": 1})
-    kept = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([stamped_node("Two.", 2), image]))
-    assert [getattr(scored.node, "image_path", None) for scored in kept] == ["figure.png", None]
-
-
-def test_stitched_nodes_are_shown_by_the_templates_of_their_nodes():
-    node = stamped_node("Text.", 1)
-    node.text_template, node.metadata_template = "<{metadata_str}>\n{content}", "{key}={value}"
-    (passage,) = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked([node]))
-    assert passage.node.get_content(MetadataMode.LLM) == "<file_name=book\nchunk_index=1>\nText."
-
-
-def test_context_of_nodes_is_stitched_and_says_what_was_dropped():
-    given = ranked(
-        [stamped_node("Three. ", 3), stamped_node("One. ", 1), stamped_node("Two. ", 2), stamped_node("Zero.", 0)]
-    )
-    context = OrderPreservingPostprocessor(k=3).get_context(given)
-    assert context.text == "One. \n\nTwo. \n\nThree. "
-    assert len(context.passages) == 1
-    assert [(drop.chunk.origin, drop.reason) for drop in context.dropped] == [(given[3], "k")]
-
-
-def test_no_nodes_give_no_nodes():
-    assert OrderPreservingPostprocessor(k=3, token_budget=1, stitch=True).postprocess_nodes([]) == []
-
-
-def test_warns_once_a_call_and_asks_for_the_index():
-    given = ranked(TextNode(text=text, metadata={"file_name": "book"}) for text in "abc")
-    with pytest.warns(PositionWarning) as caught:
-        kept = OrderPreservingPostprocessor().postprocess_nodes(given)
-    (warning,) = caught
-    assert str(warning.message).endswith("('book'); pass index=...")
-    assert texts(kept) == ["a", "b", "c"]
 
 
 def _pymupdf_nodes(file: str) -> list[TextNode]:

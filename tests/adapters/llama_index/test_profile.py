@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from pydantic import ValidationError
 
 from oprag.errors import RetrievalWarning
@@ -64,24 +63,6 @@ def test_an_engine_around_our_retriever_warns_once_for_a_question(index):
     with pytest.warns(RetrievalWarning, match=FEW) as caught:
         engine.query(QUESTION)
     assert len(caught) == 1
-
-
-def test_no_warning_where_k_has_an_effect_or_a_reranker_cuts(index):
-    """Warnings are errors here."""
-    inner = index.as_retriever(similarity_top_k=5)
-    assert len(OrderPreservingRetriever(retriever=inner, k=5).retrieve(QUESTION)) == 5
-    assert len(OrderPreservingRetriever(retriever=inner).retrieve(QUESTION)) == 5
-    assert OrderPreservingPostprocessor(k=5).postprocess_nodes([]) == []
-    two = FirstTwo()
-    engine = OrderPreservingQueryEngine(retriever=inner, k=5, llm=RecordingLLM(), node_postprocessors=[two])
-    assert len(engine.query(QUESTION).source_nodes) == 2
-
-
-class FirstTwo(BaseNodePostprocessor):
-    """As rerankers with `top_n=2` do."""
-
-    def _postprocess_nodes(self, nodes: Any, query_bundle: Any = None) -> Any:
-        return nodes[:2]
 
 
 def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):

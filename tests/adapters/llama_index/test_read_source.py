@@ -4,17 +4,16 @@ import asyncio
 import random
 
 import pytest
-from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever
 from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LlamaIndexSimple
-from tests.adapters.langchain.test_positions import prose
+from tests.adapters.langchain.conftest import prose
 from tests.adapters.llama_index.test_store_order import asked, index_of, numbers
 
 QUESTION = "Where does the river end?"
@@ -48,21 +47,6 @@ def test_a_postprocessor_finds_nodes_in_the_text():
     forget()
     with pytest.warns(PositionWarning, match="have no position"):
         assert not in_order(postprocessor.postprocess_nodes(scored))
-
-
-def test_a_retriever_and_an_engine_do_the_same():
-    index = index_of(nodes())
-    options = {"read_source": TEXTS, "store_order": False}
-    retriever = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=9), **options)
-    assert in_order(retriever.retrieve(QUESTION))
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=9), **options)
-    assert in_order(engine.query(QUESTION).source_nodes)
-
-
-def test_it_is_left_out_of_json_and_named():
-    data = OrderPreservingPostprocessor(read_source=TEXTS).to_dict()
-    assert "voyage.txt" not in str(data)
-    assert data["left_out"] == ["read_source"]
 
 
 def test_a_function_that_requires_a_filter_is_rejected():

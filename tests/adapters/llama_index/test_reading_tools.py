@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 import pytest
@@ -71,38 +70,6 @@ async def after(searched: Any, *turns: Turn, **options: Any) -> tuple[list[str],
 
 
 SEARCH: Turn = [{"query": "Part five"}]
-
-
-async def test_around_a_passage():
-    results, ctx, outputs = await after(index_of(parts()), SEARCH, [around(1, before=30, after=1)])
-    wanted = list(range(7))
-    assert results[0] == "[1] book\nPart five of book."
-    # The hit was shown, and the others are shown now, in order.
-    assert [NAMES.index(name) for name in re.findall(r"Part (\w+)", results[1])] == [n for n in wanted if n != 5]
-    assert "[1] (already shown)" in results[1]
-    assert results[1].endswith("\n\n(Chunks 1 to 7 of 10 of book)")
-    nodes = outputs[1].raw_output
-    assert [node.metadata["chunk_index"] for node in nodes] == wanted
-    assert [node.metadata["oprag"]["rank"] for node in nodes] == list(range(len(wanted)))
-    working = await working_context_of(ctx)
-    assert [node.metadata["oprag"]["number"] for node in nodes] == [
-        next(number for number in range(1, len(working) + 1) if working.chunk(number).text == node.text)
-        for node in nodes
-    ]
-    assert working.context().text == part("book", *wanted)
-
-
-async def test_a_range_is_read_without_a_search():
-    results, ctx, _ = await after(
-        index_of(parts()), [range_of("book", 2, 3)], [range_of("book", 2, 4)], [{"query": "Part three"}]
-    )
-    assert results == [
-        "[1] book\nPart one of book.\n\n[2] Part two of book.\n\n(Chunks 2 to 3 of 10 of book)",
-        "[1], [2] (already shown)\n\n[3] book\nPart three of book.\n\n(Chunks 2 to 4 of 10 of book)",
-        "[3] (already shown)",
-    ]
-    cited = (await working_context_of(ctx)).cited("As [3] says.")
-    assert [(one.passage.text, one.source) for one in cited.citations] == [("Part three of book.", "book")]
 
 
 async def test_hits_are_read_in_order_and_numbered():
@@ -252,24 +219,6 @@ async def test_what_cannot_list_its_chunks_refuses(kind: str):
     assert [output.is_error for output in outputs] == [False, True, True, True]
     for text in results[1:]:
         assert "cannot list the chunks of a source under the filter of the search; search instead" in text
-
-
-async def test_an_index_that_was_given_is_read():
-    index = index_of(parts())
-    searched = OrderPreservingRetriever(retriever=ListRetriever(ranked(parts()[5:6])), read_neighbors=index)
-    results, _, _ = await after(searched, SEARCH, [around(1, before=0, after=1)])
-    assert results[1] == "[1] (already shown)\n\n[2] book\nPart six of book.\n\n(Chunks 6 to 7 of 10 of book)"
-
-
-def test_the_model_is_told_of_the_arguments_alone():
-    tools = create_reading_tools(index_of(parts()), prefix="book_")
-    functions = [tool.metadata.to_openai_tool()["function"] for tool in tools]
-    assert {one["name"]: list(one["parameters"]["properties"]) for one in functions} == {
-        "book_read_around": ["number", "before", "after"],
-        "book_read_range": ["source", "start", "end"],
-        "book_outline": ["source"],
-        "book_grep": ["pattern", "source", "regex", "ignore_case", "limit"],
-    }
 
 
 def test_bad_options():

@@ -10,7 +10,6 @@ from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
-from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -19,7 +18,7 @@ from llama_index.core.retrievers import (
     RecursiveRetriever,
     TransformRetriever,
 )
-from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import Document, QueryBundle, TextNode
 from pydantic import ValidationError
 
 from oprag.errors import QueryError
@@ -29,7 +28,6 @@ from oprag.llama_index import (
     StampPositions,
 )
 from tests.adapters.llama_index.conftest import (
-    Events,
     HashedWords,
     ListRetriever,
     RecordingLLM,
@@ -37,7 +35,6 @@ from tests.adapters.llama_index.conftest import (
     numbers,
     prose,
     ranked,
-    stamped_node,
     texts,
 )
 
@@ -59,12 +56,6 @@ def test_the_question_reaches_the_wrapped_retriever_unchanged(question: str | Qu
     retriever.get_context(question)
     bundle = question if isinstance(question, QueryBundle) else QueryBundle(question)
     assert wrapped.questions == [bundle, bundle]
-
-
-def test_nothing_found():
-    retriever = OrderPreservingRetriever(retriever=ListRetriever([]), token_budget=5)
-    assert retriever.retrieve("why?") == []
-    assert retriever.get_context("why?").text == ""
 
 
 @pytest.mark.parametrize("question", ["", " \n\t", QueryBundle(""), QueryBundle("  ")])
@@ -89,12 +80,6 @@ def test_a_question_of_another_type_is_refused(question: Any):
 def test_a_question_without_words_can_be_a_vector_or_an_image(question: QueryBundle):
     retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([3, 1])))
     assert numbers(retriever.retrieve(question)) == [1, 3]
-
-
-@pytest.mark.parametrize("wrapped", [None, "retriever", 5, numbered([1])])
-def test_only_retrievers_are_wrapped(wrapped: Any):
-    with pytest.raises(ValidationError, match="retriever"):
-        OrderPreservingRetriever(retriever=wrapped)
 
 
 def test_our_own_retriever_is_not_wrapped_unless_it_keeps_the_ranks():
@@ -144,17 +129,6 @@ def test_prompts_can_be_read_and_updated():
     retriever.update_prompts({})
 
 
-def test_events_tell_the_order(events: Events):
-    OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2]))).retrieve("why?")
-    found = [event for event in events.seen if isinstance(event, RetrievalStartEvent | RetrievalEndEvent)]
-    assert [type(event) for event in found] == [RetrievalStartEvent] * 2 + [RetrievalEndEvent] * 2
-    inner, outer = found[2:]
-    assert isinstance(inner, RetrievalEndEvent)
-    assert isinstance(outer, RetrievalEndEvent)
-    assert numbers(inner.nodes) == [7, 2]
-    assert numbers(outer.nodes) == [2, 7]
-
-
 def test_callbacks_of_the_older_kind():
     handler = LlamaDebugHandler(print_trace_on_end=False)
     retriever = OrderPreservingRetriever(
@@ -166,45 +140,6 @@ def test_callbacks_of_the_older_kind():
     assert end.payload is not None
     assert start.payload["query_str"] == "why?"
     assert numbers(end.payload["nodes"]) == [2, 7]
-
-
-def _references() -> list[NodeWithScore]:
-    """Summaries that stand for whole texts, as recursive retrieval has them."""
-    return ranked(
-        IndexNode(
-            id_=f"summary-{number}",
-            index_id=f"whole-{number}",
-            text=f"summary {number}",
-            metadata={"file_name": "book", "chunk_index": number},
-        )
-        for number in (7, 2)
-    )
-
-
-def _wholes() -> dict[str, BaseNode]:
-    """Their texts stand in another order than the summaries."""
-    return {"whole-7": stamped_node("whole 7", 1), "whole-2": stamped_node("whole 2", 4)}
-
-
-def test_index_nodes_resolved_by_the_wrapped_retriever():
-    wrapped = ListRetriever(_references(), object_map=_wholes())
-    kept = OrderPreservingRetriever(retriever=wrapped).retrieve("why?")
-    assert texts(kept) == ["whole 7", "whole 2"]
-    assert [scored.score for scored in kept] == [1.0, 0.5]
-
-
-def test_nothing_is_resolved_after_the_ordering():
-    """LlamaIndex resolves index nodes after `_retrieve`, which would put their texts where the summaries stood."""
-    given = _references()
-    for scored in given:
-        assert isinstance(scored.node, IndexNode)
-        whole = _wholes()[scored.node.index_id]
-        further = IndexNode(id_=f"to-{whole.node_id}", index_id="x", text="", metadata=whole.metadata, obj=whole)
-        scored.node.obj = further
-    wrapped = ListRetriever(given)
-    kept = OrderPreservingRetriever(retriever=wrapped).retrieve("why?")
-    assert {scored.node_id for scored in kept} == {scored.node_id for scored in wrapped.retrieve("why?")}
-    assert numbers(kept) == [1, 4]
 
 
 def test_a_value_that_is_rejected_does_not_stay(monkeypatch):

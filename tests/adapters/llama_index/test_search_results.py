@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
+from llama_index.core.workflow import Context
 
 from oprag.errors import DataError
 from oprag.llama_index import create_search_tool, working_context_of
@@ -95,22 +95,6 @@ async def test_what_is_no_state_is_refused_and_left_as_it_is():
     with pytest.raises(DataError, match="not a saved working context"):
         await working_context_of(ctx)
     assert await ctx.store.get("working_context") == {"mine": 1}
-
-
-async def test_a_workflow_of_ones_own():
-    tool = create_search_tool(NumberedRetriever())
-
-    class Twice(Workflow):
-        @step
-        async def search(self, ctx: Context, ev: StartEvent) -> StopEvent:
-            results = [(await tool.acall(query=query, ctx=ctx)).content for query in ("9 3", "3 5")]
-            return StopEvent(result=[*results, (await working_context_of(ctx)).context().text])
-
-    assert await Twice().run() == [
-        "[1] book\nText 3 of book.\n\n[2] Text 9 of book.",
-        "[1] (already shown)\n\n[3] book\nText 5 of book.",
-        "Text 3 of book.\n\nText 5 of book.\n\nText 9 of book.",
-    ]
 
 
 def test_one_context_can_be_used_in_several_event_loops():

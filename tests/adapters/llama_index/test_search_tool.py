@@ -279,15 +279,6 @@ def test_calls_without_a_workflow_have_one_working_context(
     assert len(create_search_tool(kind()).working_context) == 0
 
 
-async def test_a_workflow_has_its_own_working_context():
-    tool, llm = create_search_tool(NumberedRetriever()), ScriptedAgentLLM(turns=[[{"query": "9 3 5"}], "Done."])
-    tool("3")
-    await FunctionAgent(llm=llm, tools=[tool]).run("What?")
-    assert llm.results() == [FIRST]
-    assert len(tool.working_context) == 1
-    assert tool("3 9").content == "[1] (already shown)\n\n[2] book\nText 9 of book."
-
-
 def test_a_call_uses_the_sync_methods_of_the_retriever():
     """Stores such as Qdrant need a second client for async methods."""
 
@@ -329,14 +320,6 @@ def test_calls_in_threads_share_no_number_and_lose_nothing(is_async: bool):
     numbers = {(node.text, node.metadata["oprag"]["number"]) for output in outputs for node in output.raw_output}
     assert sorted(number for _, number in numbers) == list(range(1, 83))
     assert len({text for text, _ in numbers}) == 82
-
-
-def test_the_model_is_told_of_the_query_alone():
-    tool = create_search_tool(NumberedRetriever(), name="look", description="Look it up.")
-    function = tool.metadata.to_openai_tool()["function"]
-    assert (function["name"], function["description"]) == ("look", "Look it up.")
-    assert list(function["parameters"]["properties"]) == ["query"]
-    assert len(create_search_tool(NumberedRetriever()).metadata.description) <= 1024
 
 
 DOCUMENT_NODES = [

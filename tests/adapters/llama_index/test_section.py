@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -67,20 +66,6 @@ def test_a_postprocessor_reads_a_docstore_or_an_index(index: Any):
     for read in (docstore, index):
         step = OrderPreservingPostprocessor(read_neighbors=read, header=HEADER)
         assert sections(step.get_context(nodes)) == SECTIONS[2:]
-
-
-@pytest.mark.parametrize("header", [None, "{source}", lambda passage: "above"])
-def test_nothing_is_read_without_a_section_in_the_header(header: Any):
-    class Closed(SimpleDocumentStore):
-        def get_document(self, *args: Any, **kwargs: Any) -> Any:
-            raise AssertionError("read")
-
-    step = OrderPreservingPostprocessor(read_neighbors=Closed(), header=header)
-    nodes = [NodeWithScore(node=node) for node in guide()]
-    assert len(step.get_context(nodes).kept) == len(step.postprocess_nodes(nodes)) == 5
-    # Nor for nodes, which have no headers.
-    shown = OrderPreservingPostprocessor(read_neighbors=Closed(), header=HEADER)
-    assert len(asyncio.run(shown.apostprocess_nodes(nodes))) == 5
 
 
 def test_nodes_that_cannot_be_read_say_so_once():

@@ -60,13 +60,6 @@ def test_nothing_given_is_changed_and_everything_else_is_kept():
         assert now.model_dump(exclude=ignored) == then.model_dump(exclude=ignored)
 
 
-def test_nodes_of_a_document_without_a_file_name_have_its_id_for_a_source():
-    document = Document(text=prose(random.Random(2), 40))
-    nodes = StampPositions()(SentenceSplitter(chunk_size=64, chunk_overlap=0)([document]))
-    assert _stamps(nodes) == list(range(len(nodes)))
-    assert all("source" not in node.metadata for node in nodes)
-
-
 def test_parents_are_numbered_before_their_children():
     document = Document(text=prose(random.Random(4), 120), metadata={"file_name": "book"})
     given = HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128, 64], chunk_overlap=0)([document])

@@ -197,16 +197,6 @@ def test_a_query_that_was_expanded_has_the_mean_of_its_vectors(index, model, ask
         assert chunk.similarity == pytest.approx(expected, abs=1e-6)
 
 
-def test_another_model_than_that_of_the_index(index, model, ask):
-    other = CountingModel(model_name="other")
-    retriever = OrderPreservingRetriever(
-        retriever=index.as_retriever(similarity_top_k=6), embed_model=other, similarity_threshold=-1
-    )
-    ask(retriever)
-    assert model.embedded == (1, 0)
-    assert other.embedded == (1, 5)
-
-
 def test_an_engine_around_our_retriever_uses_its_cache(index, model, tmp_path):
     path = tmp_path / "vectors.db"
     nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)

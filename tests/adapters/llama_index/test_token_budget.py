@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingPostprocessor
 from tests.adapters.llama_index.conftest import ListRetriever, RecordingLLM, prose, ranked, stamped_node
 
 TEMPLATE = PromptTemplate("<context>{context_str}</context>{query_str}")
@@ -104,23 +104,3 @@ def test_the_budget_is_used_to_the_last_character():
     kept = drops_one.postprocess_nodes(nodes)
     assert len(kept) == len(nodes) - 1
     assert all(scored is not nodes[-1] for scored in kept)
-
-
-def test_synthesizers_separate_nodes_whatever_the_separator():
-    """The paper's setting has none, but LlamaIndex joins nodes by a blank line."""
-    nodes = _nodes()
-    whole = len(_prompted(nodes, OrderPreservingPostprocessor(), ResponseMode.COMPACT))
-    postprocessor = OrderPreservingPostprocessor(token_budget=whole - 1, count_tokens=len, separator="")
-    assert len(_prompted(nodes, postprocessor, ResponseMode.COMPACT)) < whole
-
-
-def test_a_context_is_charged_for_its_own_text_and_not_for_what_synthesizers_add():
-    nodes = ranked([TextNode(text="abc", metadata={"file_name": "x" * 500})])
-    options: dict[str, Any] = {"token_budget": 3, "count_tokens": len}
-    retriever = ListRetriever(nodes)
-    for context in (
-        OrderPreservingPostprocessor(**options).get_context(nodes),
-        OrderPreservingRetriever(retriever=retriever, **options).get_context("why?"),
-        OrderPreservingQueryEngine(llm=RecordingLLM(), retriever=retriever, **options).answer("why?").contexts[0],
-    ):
-        assert (context.text, context.tokens) == ("abc", 3)

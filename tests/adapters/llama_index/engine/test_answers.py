@@ -155,10 +155,3 @@ def test_our_own_messages_can_be_a_conversation():
     model = Model(reply=by_step)
     engine_of(model).answer("And then?", chat_history=[Message("user", "Who?"), Message("assistant", "Ada.")])
     assert "Human: Who?\nAssistant: Ada." in model.read[0]
-
-
-@both_sides
-async def test_answers_do_not_stream_though_responses_do(is_async: bool):
-    model = Model()
-    answer = await answered(engine_of(model, streaming=True), is_async)
-    assert answer.text == "An answer."

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
-from llama_index.core.chat_engine.types import AgentChatResponse
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import QueryEngineTool
 
@@ -45,30 +44,6 @@ def chat_engine(inside: Model, *, streaming: bool = False, **options: Any) -> Co
     memory = ChatMemoryBuffer.from_defaults(history, llm=outside)
     engine = engine_of(inside, streaming=streaming, **options)
     return CondenseQuestionChatEngine.from_defaults(engine, llm=outside, memory=memory)
-
-
-@both_sides
-async def test_in_a_chat(is_async: bool):
-    model = Model()
-    engine = chat_engine(model)
-    response: Any = await engine.achat("And the second?") if is_async else engine.chat("And the second?")
-    assert isinstance(response, AgentChatResponse)
-    assert str(response) == "An answer."
-    assert model.read[0].endswith("Q: What about the second voyage?")
-    assert numbers(response.source_nodes) == [0, 1, 2, 3]
-    assert [message.content for message in engine.chat_history[-2:]] == ["And the second?", "An answer."]
-
-
-async def test_in_a_chat_that_streams():
-    engine = chat_engine(Model(reply=lambda prompt: "One two three."), streaming=True)
-    response = engine.stream_chat("And the second?")
-    assert "".join(response.response_gen) == "One two three."
-    assert numbers(response.source_nodes) == [0, 1, 2, 3]
-    engine = chat_engine(Model(reply=lambda prompt: "One two three."), streaming=True)
-    response = await engine.astream_chat("And the second?")
-    assert "".join([piece async for piece in response.async_response_gen()]) == "One two three."
-    # LlamaIndex takes no source nodes out of an async stream.
-    assert numbers(response.sources[0].raw_output.source_nodes) == [0, 1, 2, 3]
 
 
 @both_sides

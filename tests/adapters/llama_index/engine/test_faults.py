@@ -6,9 +6,7 @@ import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from tests.adapters.llama_index.conftest import ListRetriever
-from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
-from tests.adapters.scripted import by_step
+from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, run
 
 
 class Failing(BaseRetriever):
@@ -23,11 +21,3 @@ async def test_errors_of_a_retriever_are_its_own(way: str, on_error: str):
     with pytest.raises(LookupError, match="the index is gone"):
         await run(engine_of(model, retriever=Failing(), on_error=on_error), way)
     assert model.calls == []
-
-
-@every_way
-async def test_nodes_are_not_changed(way: str):
-    nodes = parts(4)
-    before = [scored.model_dump_json() for scored in nodes]
-    await run(full_engine(Model(reply=by_step), "step_down", retriever=ListRetriever(nodes), annotate=True), way)
-    assert [scored.model_dump_json() for scored in nodes] == before

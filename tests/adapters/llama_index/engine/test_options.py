@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
-from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
+from tests.adapters.scripted import QUESTION, by_step
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,6 @@ def test_a_retriever_that_fuses_ordered_nodes_is_refused():
 
 
 @every_way
-async def test_an_order_preserving_retriever_has_options_of_its_own(way: str):
-    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3, header="<{source}>")
-    model = Model()
-    _, response = await run(engine_of(model, retriever=ours, passage_tokens=1_024), way)
-    assert part_numbers(model.read[0]) == [5, 6, 7]
-    assert "<voyage>" in model.read[0]
-    assert numbers(response.source_nodes) == [5, 6, 7]
-
-
-@every_way
 async def test_postprocessors_get_what_an_order_preserving_retriever_would_order(way: str):
     half = Half(seen=[], asked=[])
     ours = OrderPreservingRetriever(retriever=ListRetriever(parts(8)), k=3)
@@ -149,28 +139,11 @@ async def test_postprocessors_get_what_an_order_preserving_retriever_would_order
     assert numbers(response.source_nodes) == [5, 6, 7]
 
 
-@pytest.mark.parametrize("options", [{"stitch": True}, {"annotate": True}], ids=str)
-def test_an_order_preserving_retriever_says_how_source_nodes_look(options: dict[str, bool]):
-    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(3)), **options)
-    by_it = engine_of(Model(), retriever=ours).query(QUESTION).source_nodes
-    by_the_engine = engine_of(Model(), 3, **options).query(QUESTION).source_nodes
-    assert [(node.text, node.metadata) for node in by_it] == [(node.text, node.metadata) for node in by_the_engine]
-
-
 @pytest.mark.parametrize("options", [{"k": 3}, {"order": "rank"}, {"header": "x"}, {"stitch": True}], ids=str)
 def test_options_beside_those_of_an_order_preserving_retriever_are_refused(options: dict[str, Any]):
     ours = OrderPreservingRetriever(retriever=ListRetriever(parts(3)))
     with pytest.raises(ValueError, match=f"set {next(iter(options))} there"):
         engine_of(Model(), retriever=ours, **options)
-
-
-@both_sides
-async def test_citing_numbers_the_passages_of_an_order_preserving_retriever(is_async: bool):
-    ours = OrderPreservingRetriever(retriever=ListRetriever(parts(2)), header="<{source}>")
-    model = Model()
-    engine = engine_of(model, retriever=ours, cite=True)
-    await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert "[1] <voyage>" in model.read[0]
 
 
 class AsyncRetriever(BaseRetriever):
@@ -230,14 +203,6 @@ def test_a_value_that_is_refused_does_not_stay(name: str, value: Any):
     assert getattr(engine, name) == before
     engine.k = 2
     assert len(engine.query(QUESTION).source_nodes) == 2
-
-
-def test_a_copy_with_changes_is_checked_and_has_them():
-    engine: Any = engine_of(Model())
-    assert engine.model_copy(update={"method": "map_reduce"}).answer(QUESTION).method == "map_reduce"
-    assert engine.answer(QUESTION).method == "stuff"
-    with pytest.raises(ValidationError, match="read_source"):
-        engine.model_copy(update={"method": "self_route"})
 
 
 def test_the_options_of_our_retriever_can_be_changed_later():

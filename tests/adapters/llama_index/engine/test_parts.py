@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
-from llama_index.core.prompts.mixin import PromptDictType
-from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node, texts
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_method, full_engine, parts
@@ -87,34 +84,12 @@ async def test_no_order_is_applied_twice(options: dict[str, Any], is_async: bool
 
 
 @both_sides
-async def test_the_order_is_read_from_the_index(is_async: bool):
-    labels = ["i", "ii", "1", "2", "3", "1", "2", "3"]
-    nodes = [TextNode(text=f"{n}", metadata={"file_name": "a", "page_label": label}) for n, label in enumerate(labels)]
-    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
-    found = ListRetriever(ranked(nodes[number] for number in (6, 2, 0, 5, 3)))
-    engine = engine_of(Model(), retriever=found, index=index)
-    for given in (await retrieved(engine, is_async), found.nodes):
-        response = await synthesized(engine, is_async, given)
-        assert texts(response.source_nodes) == ["0", "2", "3", "5", "6"]
-
-
-@both_sides
 async def test_nothing_is_cut_from_what_was_retrieved_elsewhere(is_async: bool):
     model = Model()
     engine = engine_of(model, k=2, token_budget=20, count_tokens=len)
     response = await synthesized(engine, is_async, parts(6))
     assert numbers(response.source_nodes) == [0, 1, 2, 3, 4, 5]
     assert part_numbers(model.read[0]) == [0, 1, 2, 3, 4, 5]
-
-
-@both_sides
-async def test_further_source_nodes_stand_behind(is_async: bool):
-    further = ranked([stamped_node("Elsewhere.", 0, source="z")])
-    model = Model()
-    response = await synthesized(engine_of(model), is_async, parts(2), more=further)
-    assert [node.node_id for node in response.source_nodes] == ["voyage-0", "voyage-1", "z-0"]
-    assert response.source_nodes[-1] is further[0]
-    assert "Elsewhere." not in model.read[0]
 
 
 @both_sides
@@ -126,31 +101,3 @@ async def test_a_plain_question_is_taken_as_the_built_in_engine_does(is_async: b
     assert len(await retrieved(theirs, is_async, QUESTION)) == len(await retrieved(ours, is_async, QUESTION)) == 2
     expected = await synthesized(theirs, is_async, nodes, QUESTION)
     assert type(await synthesized(ours, is_async, nodes, QUESTION)) is type(expected)
-
-
-@both_sides
-async def test_synthesize_of_no_nodes_costs_no_call(is_async: bool):
-    model = Model()
-    response = await synthesized(engine_of(model), is_async, [])
-    assert (response.response, model.calls) == ("No passages were found for this question.", [])
-
-
-class Shouting(BaseQueryTransform):
-    def _get_prompts(self) -> PromptDictType:
-        return {}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None: ...
-
-    def _run(self, query_bundle: QueryBundle, metadata: Any) -> QueryBundle:
-        return QueryBundle(query_bundle.query_str.upper(), custom_embedding_strs=["x"])
-
-
-@both_sides
-async def test_behind_a_query_transform(is_async: bool):
-    model = Model()
-    inner: Any = engine_of(model)
-    engine = TransformQueryEngine(inner, Shouting())
-    response = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
-    assert str(response) == "An answer."
-    assert model.read[0].endswith(f"Q: {QUESTION.upper()}")
-    assert inner.retriever.questions[0].custom_embedding_strs == ["x"]

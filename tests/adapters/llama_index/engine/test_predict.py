@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate
 from llama_index.core.types import BaseOutputParser
 from pydantic import BaseModel
@@ -15,7 +14,6 @@ from oprag.errors import ModelError
 from tests.adapters.llama_index.conftest import ListRetriever
 from tests.adapters.llama_index.engine.conftest import (
     Model,
-    answered,
     both_models,
     engine_of,
     every_method,
@@ -24,7 +22,7 @@ from tests.adapters.llama_index.engine.conftest import (
     run,
 )
 from tests.adapters.llama_index.engine.test_prompts import ONE, TEMPLATES, as_the_built_in_engine
-from tests.adapters.scripted import QUESTION, both_sides
+from tests.adapters.scripted import QUESTION
 
 
 class Shouting(BaseOutputParser):
@@ -123,15 +121,6 @@ def test_our_own_prompts_are_sent_as_they_are_shown(settings: dict[str, Any]):
 
 
 @every_way
-@both_models
-async def test_a_parser_of_the_model_makes_the_answer(way: str, chats: bool):
-    """LlamaIndex cannot stream such a model; here the parsed reply comes in one piece."""
-    model = Model(chats=chats, reply=lambda prompt: "it sank", output_parser=Shouting())
-    text, _ = await run(engine_of(model), way)
-    assert text == "IT SANK" == model.predict(PromptTemplate("What?"))
-
-
-@every_way
 async def test_a_reply_that_the_parser_refuses_is_a_failed_call(way: str):
     with pytest.raises(ModelError, match="'answer' failed: ValueError: not of the form: it sank"):
         await run(engine_of(Model(reply=lambda prompt: "it sank", output_parser=Strict())), way)
@@ -172,12 +161,3 @@ async def test_a_model_that_gives_objects_keeps_its_system_prompt(way: str, chat
     wanted.predict(template, context_str="Part 0 of voyage.", query_str=QUESTION)
     assert calls_of(model) == calls_of(expected)
     assert not chats or "Be brief." in model.read[0]
-
-
-@both_models
-@both_sides
-async def test_a_follow_up_is_condensed_with_the_system_prompt(is_async: bool, chats: bool):
-    model = Model(chats=chats, system_prompt="Be brief.")
-    await answered(engine_of(model), is_async, chat_history=[ChatMessage("Who sank?"), ChatMessage("Ahab.")])
-    assert len(model.read) == 2
-    assert all(prompt.startswith("Be brief.\n\n") for prompt in model.read)

@@ -9,15 +9,11 @@ from typing import Any
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate
-from llama_index.core.prompts.base import SelectorPromptTemplate
-from llama_index.core.prompts.chat_prompts import CHAT_REFINE_PROMPT, CHAT_TEXT_QA_PROMPT
-from llama_index.core.prompts.default_prompt_selectors import DEFAULT_TEXT_QA_PROMPT_SEL
+from llama_index.core.prompts.chat_prompts import CHAT_TEXT_QA_PROMPT
 from llama_index.core.prompts.default_prompts import (
-    DEFAULT_REFINE_PROMPT,
     DEFAULT_TEXT_QA_PROMPT,
 )
 from llama_index.core.prompts.rich import RichPromptTemplate
-from llama_index.core.prompts.utils import is_chat_model
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import ResponseMode
 
@@ -100,28 +96,6 @@ def test_a_template_makes_the_messages_that_it_makes_for_the_built_in_engine(tem
     assert asked(template) == as_the_built_in_engine(template)
 
 
-@both_models
-def test_a_template_that_chooses_by_the_model(chats: bool):
-    assert asked(DEFAULT_TEXT_QA_PROMPT_SEL, chats=chats) == as_the_built_in_engine(
-        DEFAULT_TEXT_QA_PROMPT_SEL, chats=chats
-    )
-    chosen = SelectorPromptTemplate(
-        PromptTemplate("PLAIN {context_str} {query_str}"),
-        [(is_chat_model, PromptTemplate("CHAT {context_str} {query_str}"))],
-    )
-    ((_, text),) = asked(chosen, chats=chats)
-    assert text == f"{'CHAT' if chats else 'PLAIN'} {TEXT} {QUESTION}"
-
-
-@pytest.mark.parametrize("template", [DEFAULT_REFINE_PROMPT, CHAT_REFINE_PROMPT])
-def test_a_refine_template(template: BasePromptTemplate):
-    model = Model(reply=lambda prompt: "So far.")
-    engine = engine_of(model, 2, method="refine", prompts={"refine": template})
-    engine.query(QUESTION)
-    expected = template.format_messages(query_str=QUESTION, existing_answer="So far.", context_msg="Part 1 of voyage.")
-    assert [message.content for message in model.calls[1]] == [message.content for message in expected]
-
-
 @pytest.mark.parametrize("step", ["reduce", "collapse"])
 def test_partial_answers_go_by_the_names_of_llama_index(step: str):
     model = Model(reply=lambda prompt: "one two")
@@ -139,22 +113,6 @@ def test_partial_answers_go_by_the_names_of_llama_index(step: str):
     assert f"MINE {answers} Q: {QUESTION}" in model.read
 
 
-@pytest.mark.parametrize("name", ["instruction", "choices", "input", "text", "summaries"])
-@pytest.mark.parametrize(
-    "made", [PromptTemplate, lambda text: ChatPromptTemplate.from_messages([("user", text)])], ids=["plain", "chat"]
-)
-def test_a_value_that_is_set_before_is_the_one_that_counts(made: Any, name: str):
-    template = made(f"{{{name}}} C: {{context}} Q: {{question}}").partial_format(**{name: "Mine."})
-    assert asked(template) == [("user", f"Mine. C: {TEXT} Q: {QUESTION}")]
-
-
-def test_a_function_counts_more_than_a_value():
-    template = PromptTemplate(
-        "{instruction} C: {context_str} Q: {query_str}", function_mappings={"instruction": lambda **kwargs: "Mine."}
-    )
-    assert asked(template) == [("user", f"Mine. C: {TEXT} Q: {QUESTION}")]
-
-
 def test_a_function_may_make_a_field_of_a_name_that_is_mapped():
     template = PromptTemplate(
         "C: {mine} Q: {query_str}",
@@ -162,14 +120,6 @@ def test_a_function_may_make_a_field_of_a_name_that_is_mapped():
         function_mappings={"context_str": lambda **kwargs: kwargs["context_str"].upper()},
     )
     assert asked(template) == [("user", f"C: {TEXT.upper()} Q: {QUESTION}")]
-
-
-def test_a_function_may_make_a_field_of_another_name():
-    template = PromptTemplate(
-        "{context_str} Q: {query_str} A: {shown}",
-        function_mappings={"shown": lambda **kwargs: kwargs["context_str"].upper()},
-    )
-    assert asked(template) == [("user", f"{TEXT} Q: {QUESTION} A: {TEXT.upper()}")]
 
 
 HARMLESS = [

@@ -11,12 +11,12 @@ from llama_index.core.base.response.schema import (
     PydanticResponse,
 )
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
 from oprag.errors import ModelError
 from oprag.llama_index import OrderPreservingQueryEngine
-from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked
+from tests.adapters.llama_index.conftest import ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import (
     Model,
     both_models,
@@ -94,17 +94,6 @@ async def test_source_nodes_are_known_before_the_answer_is_written(way: str):
     assert set(response.metadata) == {"voyage-0", "voyage-1", "voyage-2", "voyage-3"}
 
 
-async def test_a_stream_becomes_a_whole_response():
-    response: Any = engine_of(Model(), streaming=True).query(QUESTION)
-    assert str(response) == "An answer."
-    whole = response.get_response()
-    assert (whole.response, numbers(whole.source_nodes)) == ("An answer.", [0, 1, 2, 3])
-    response = await engine_of(Model(), streaming=True).aquery(QUESTION)
-    whole = await response.get_response()
-    assert (whole.response, numbers(whole.source_nodes)) == ("An answer.", [0, 1, 2, 3])
-    assert [piece async for piece in response.async_response_gen()] == ["An answer."]
-
-
 @both_sides
 @both_models
 async def test_a_structured_model_gives_an_object(is_async: bool, chats: bool):
@@ -157,36 +146,6 @@ def test_the_model_of_the_settings_is_the_default(monkeypatch: pytest.MonkeyPatc
 
 
 @every_way
-async def test_a_query_with_a_vector_is_searched_for_with_it(way: str):
-    engine: Any = engine_of(Model())
-    bundle = QueryBundle(QUESTION, custom_embedding_strs=["a", "b"], embedding=[0.5, 0.5])
-    await run(engine, way, bundle)
-    assert engine.retriever.questions == [bundle]
-    assert engine.retriever.questions[0].embedding == [0.5, 0.5]
-
-
-@every_way
-async def test_nodes_can_be_given_back_as_whole_passages(way: str):
-    text = "one two three four five six"
-    nodes = [
-        TextNode(text=text[start:end], start_char_idx=start, end_char_idx=end, metadata={"file_name": "a"})
-        for start, end in ((8, 19), (0, 8), (19, 27))
-    ]
-    model = Model()
-    engine = engine_of(model, retriever=ListRetriever(ranked(nodes)), stitch=True, passage_tokens=1_024)
-    _, response = await run(engine, way)
-    assert [node.text for node in response.source_nodes] == [text]
-    assert text in model.read[0]
-
-
-@every_way
-async def test_source_nodes_of_all_questions_each_once(way: str):
-    model = Model(reply=lambda prompt: "Who was it?\nWhere was it?" if prompt.startswith("VARIANTS") else "He.")
-    _, response = await run(full_engine(model, "step_down"), way)
-    assert numbers(response.source_nodes) == [0, 1, 2, 3]
-
-
-@every_way
 @both_models
 async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: bool):
     engine = engine_of(Model(chats=chats, reply=lambda prompt: "He sailed [3], twice [1, 3]. [9]"), cite=True)
@@ -200,10 +159,3 @@ async def test_the_metadata_of_a_response_say_what_is_cited(way: str, chats: boo
     assert [numbers([by_id[node_id] for node_id in one["ids"]]) for one in cited] == [[2], [0], [2]]
     assert json.loads(json.dumps(cited)) == cited
     assert cited == engine.answer(QUESTION).to_dict()["citations"]
-
-
-@every_way
-@pytest.mark.parametrize(("reply", "route"), [("Unanswerable.", "long_context"), ("He left.", "rag")])
-async def test_the_metadata_of_a_response_say_which_route_was_taken(way: str, reply: str, route: str):
-    _, response = await run(full_engine(Model(reply=lambda prompt: reply), "self_route"), way)
-    assert response.metadata["oprag"]["route"] == route

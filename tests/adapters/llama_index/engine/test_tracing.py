@@ -8,23 +8,15 @@ from typing import Any
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index.core.callbacks.schema import EventPayload
-from llama_index.core.instrumentation.events.llm import (
-    LLMChatStartEvent,
-)
-from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
-from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
-from llama_index.core.schema import QueryBundle
 
 from oprag.errors import ModelError
 from tests.adapters.llama_index.conftest import Events, ListRetriever, Spans
 from tests.adapters.llama_index.engine.conftest import (
     Handler,
     Model,
-    answered,
     both_models,
     engine_of,
     every_way,
@@ -34,20 +26,8 @@ from tests.adapters.llama_index.engine.conftest import (
     run,
 )
 from tests.adapters.scripted import QUESTION, both_sides, by_step
-from tests.meeting import Meeting
 
-ENGINE = "OrderPreservingQueryEngine"
 # How often the model is called for four passages.
-
-
-def ancestors(spans: Spans, name: str) -> list[str]:
-    """The spans around this one, the nearest first."""
-    parents = dict(spans.seen)
-    found: list[str] = []
-    while (parent := parents[name]) is not None:
-        found.append(parent)
-        name = parent
-    return found
 
 
 def kinds(events: Events) -> list[type[Any]]:
@@ -81,73 +61,6 @@ async def test_the_events_are_those_of_the_built_in_engine(way: str, chats: bool
         ]
     else:
         assert kinds(events) == expected
-
-
-@every_way
-async def test_what_the_events_hold(way: str, events: Events):
-    engine = engine_of(Model())
-    response = await respond(engine, way, QueryBundle(QUESTION, embedding=[1.0]))
-    await consumed(response, way)
-    found = {type(event): event for event in events.seen}
-    for kind in (
-        QueryStartEvent,
-        QueryEndEvent,
-        RetrievalStartEvent,
-        RetrievalEndEvent,
-        SynthesizeStartEvent,
-        SynthesizeEndEvent,
-    ):
-        query: Any = getattr(found[kind], "query", None) or getattr(found[kind], "str_or_query_bundle", None)
-        assert query.query_str == QUESTION, kind
-    ended: Any = found[SynthesizeEndEvent]
-    assert ended.response is response
-    last: Any = found[QueryEndEvent]
-    assert last.response is response
-    assert len(found[RetrievalEndEvent].nodes) == 4  # type: ignore[attr-defined]
-
-
-@both_sides
-async def test_calls_at_the_same_time_have_the_query_as_their_parent(is_async: bool, spans: Spans, events: Events):
-    model = Model(meeting=Meeting(8))
-    engine = engine_of(model, 8, method="map_reduce", max_concurrency=8)
-    await run(engine, "aquery" if is_async else "query")
-    assert model.peak == 8
-    prefix = "a" if is_async else ""
-    calls = [parent for name, parent in spans.seen if name == f"Model.{prefix}chat"]
-    assert len(calls) == 9
-    assert len(set(calls)) == 1
-    assert ancestors(spans, f"Model.{prefix}chat")[-2:] == [f"{ENGINE}._{prefix}query", f"{ENGINE}.{prefix}query"]
-    assert spans.open_spans == {}
-    starts = [event.span_id for event in events.seen if isinstance(event, LLMChatStartEvent)]
-    assert len(set(starts)) == 9
-    assert all(str(span_id).startswith(f"Model.{prefix}chat") for span_id in starts)
-
-
-@every_way
-async def test_a_call_of_a_stream_is_a_child_of_the_query(way: str, spans: Spans):
-    await run(engine_of(Model(), method="refine"), way)
-    calls = [name for name, _ in spans.seen if name.startswith("Model.")]
-    prefix = "a" if way in {"aquery", "astream"} else ""
-    assert len(calls) == 4
-    assert calls[-1] == f"Model.{prefix}{'stream_' if 'stream' in way else ''}chat"
-    for name in calls:
-        assert ancestors(spans, name)[-2:] == [f"{ENGINE}._{prefix}query", f"{ENGINE}.{prefix}query"]
-    assert spans.open_spans == {}
-
-
-@pytest.mark.parametrize("name", ["answer", "answer_with"])
-@both_sides
-async def test_calls_of_a_rich_answer_have_it_as_their_parent(name: str, is_async: bool, spans: Spans):
-    engine = engine_of(Model(), method="map_reduce")
-    if name == "answer":
-        await answered(engine, is_async)
-    elif is_async:
-        await engine.aanswer_with(QUESTION, ["map_reduce"])
-    else:
-        engine.answer_with(QUESTION, ["map_reduce"])
-    prefix = "a" if is_async else ""
-    assert {parent for child, parent in spans.seen if child.startswith("Model.")} == {f"{ENGINE}.{prefix}{name}"}
-    assert spans.open_spans == {}
 
 
 @both_sides

@@ -16,12 +16,11 @@ from tests.adapters.llama_index.conftest import ListRetriever, ranked, stamped_n
 from tests.adapters.llama_index.engine.conftest import (
     SOURCE,
     Model,
-    every_method,
     every_way,
     full_engine,
     run,
 )
-from tests.adapters.scripted import QUESTION, both_sides, by_step, part_numbers
+from tests.adapters.scripted import QUESTION, both_sides, part_numbers
 
 COUNT = 40
 
@@ -70,20 +69,6 @@ def test_the_schema_of_objects_counts():
     structured = engine.answer(QUESTION)
     assert structured.parsed == Verdict(name="Ahab")
     assert len(structured.context.kept) < len(plain.context.kept) - 3
-
-
-@every_method
-def test_what_llama_index_says_of_a_model_that_says_nothing_is_no_window(method: str):
-    class Silent(Model):
-        @property
-        def metadata(self) -> LLMMetadata:
-            return LLMMetadata(is_chat_model=True)
-
-    models = Silent(reply=by_step), *(Windowed(reply=by_step, window=window) for window in (3_900, 0, -1))
-    for model in models:
-        answer = engine_with(model, method, size=200, max_concurrency=1, passage_tokens=1_024).answer(QUESTION)
-        assert len(answer.context.kept) == COUNT
-        assert model.read == models[0].read
 
 
 @every_way
