@@ -1,7 +1,7 @@
 import random
 from typing import Any
 
-from oprag import Chunk, Context, ContextOptions, Passage, build_context
+from oprag import Chunk, ContextOptions, Passage, build_context
 from oprag.context import ContextInputs, assemble
 from tests.helpers import cut, hit, prose, ranks, texts
 
@@ -11,21 +11,6 @@ TEXT = prose(200, seed=1)
 def retrieved(seed: int = 0, count: int = 8) -> list[Chunk]:
     generator = random.Random(seed)
     return cut(TEXT, [(start, start + 90) for start in generator.sample(range(len(TEXT) - 90), count)])
-
-
-def test_options_can_be_given_as_an_assembly_and_changed():
-    options = ContextOptions(k=3, order="rank")
-    assert ranks(build_context(retrieved(), options).kept) == [0, 1, 2]
-    context = build_context(retrieved(), options, k=2)
-    assert ranks(context.kept) == [0, 1]
-    assert context.options == ContextOptions(k=2, order="rank")
-
-
-def test_no_chunks_are_an_empty_context():
-    context = build_context([])
-    assert context == Context((), (), (), ContextOptions())
-    assert context.text == ""
-    assert context.tokens == 0
 
 
 def test_the_tokens_of_a_budget_are_not_counted_again():

@@ -39,24 +39,6 @@ def test_a_context_cannot_be_changed():
         example().text = ""
 
 
-def test_tokens_are_counted_only_when_asked_for():
-    calls = []
-
-    def counter(text):
-        calls.append(text)
-        return len(text)
-
-    context = example(token_budget=None, count_tokens=counter)
-    assert calls == []
-    assert context.tokens == context.tokens == len(context.text)
-    assert calls == [context.text]
-    assert (context.charged, context.freed_tokens) == (None, None)
-
-
-def test_an_empty_context_has_no_tokens_whatever_the_counter_adds():
-    assert build_context([], count_tokens=lambda text: len(text) + 2).tokens == 0
-
-
 def test_a_counter_that_counts_nothing_usable_is_refused_when_asked_for():
     context = example(token_budget=None, count_tokens=lambda text: "many")
     with pytest.raises(TokenizerError):
@@ -142,11 +124,6 @@ def test_a_dict_is_json_whatever_the_metadata(metadata, score):
     assert kept["score"] == (None if score in (None, math.inf) else score)
 
 
-def test_a_dict_of_a_position_key_is_json():
-    context = build_context([hit("text", 0, at=("part 2", 3))], position_key="at")
-    assert json.loads(json.dumps(context.to_dict()))["kept"][0]["kind"] == "key"
-
-
 def table(report: str, title: str) -> list[list[str]]:
     lines = report.split("\n")
     start = lines.index(title)
@@ -214,10 +191,6 @@ def test_the_report_says_what_is_not_known():
     assert table(report, "sources")[1] == ["(unknown)", "1", "1", "kind", "7,", "none"]
 
 
-def test_the_report_of_nothing():
-    assert build_context([]).explain().startswith("0 chunks in 0 passages, order source, 0 tokens")
-
-
 def test_every_line_of_the_report_is_one_line():
     context = build_context([hit("text", 0, source="a\nb\x1b[31m\u2028c", page_label="x\ty")])
     assert len([line for line in context.explain().splitlines() if "a?b" in line]) == 2
@@ -275,13 +248,6 @@ def test_reprs_are_one_short_line():
     assert repr(build_context([])) == "Context(0 passages of 0 sources, 0 chunks kept, 0 dropped)"
 
 
-def test_a_repr_counts_no_tokens():
-    def counter(text: str) -> int:
-        raise LookupError(text)
-
-    assert repr(build_context(cut(TEXT, [(0, 9)]), count_tokens=counter)).startswith("Context(1 passage of 1 source,")
-
-
 @pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
 def test_a_notebook_shows_escaped_and_bounded_text():
     chunks = [hit(f"{number} {HOSTILE}", number, source=HOSTILE, page_label=HOSTILE) for number in range(200)]
@@ -295,11 +261,3 @@ def test_a_notebook_shows_escaped_and_bounded_text():
     assert shown.count("<tr>") == 21
     for tag in ("div", "p", "table", "thead", "tbody", "tr", "th", "td"):
         assert len(re.findall(f"<{tag}[ >]", shown)) == shown.count(f"</{tag}>")
-
-
-def test_a_notebook_shows_where_each_passage_stands():
-    shown = example()._repr_html_()
-    cells = re.findall("<td[^>]*>(.*?)</td>", shown, re.DOTALL)
-    assert cells[:6] == ["1", "book", "", "0–100", "2", TEXT[:100]]
-    assert "Context(3 passages of 2 sources" in shown
-    assert "more passage" not in shown

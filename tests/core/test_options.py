@@ -7,7 +7,7 @@ import pytest
 from oprag import OP_RAG, ContextOptions, build_context
 from oprag._internal.masking import describe
 from oprag.errors import OpragError, OptionError, QueryError
-from oprag.options import as_context_options, check_question
+from oprag.options import check_question
 from tests.helpers import hit
 from tests.option_values import BAD, GOOD, each_bad_value, each_good_value
 
@@ -85,13 +85,6 @@ def test_more_chunks_to_keep_than_are_allowed_are_refused():
     assert ContextOptions(k=6, min_chunks=6).min_chunks == 6
 
 
-def test_options_are_named_and_fixed():
-    with pytest.raises(TypeError):
-        ContextOptions(3)  # type: ignore[call-arg]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        ContextOptions().k = 3  # type: ignore[misc]
-
-
 def test_the_setting_of_the_paper():
     assert ContextOptions(k=128, separator="") == OP_RAG
     assert hash(OP_RAG) == hash(ContextOptions(k=128, separator=""))
@@ -101,14 +94,6 @@ def test_the_setting_of_the_paper():
 def test_every_option_says_what_it_does():
     descriptions = {field.name: field.metadata["help"] for field in dataclasses.fields(ContextOptions)}
     assert all(len(text) > 20 and text.endswith(".") for text in descriptions.values()), descriptions
-
-
-def test_options_change_an_assembly():
-    base = ContextOptions(k=5, gap="...")
-    assert as_context_options(base, {"k": 7}) == ContextOptions(k=7, gap="...")
-    assert base.k == 5
-    assert as_context_options(base, {}) is base
-    assert as_context_options(None, {}) == ContextOptions()
 
 
 @pytest.mark.parametrize(

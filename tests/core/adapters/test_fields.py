@@ -17,12 +17,6 @@ def test_names_and_defaults_are_those_of_the_assembly():
     assert restated == {**declared, "stitch": False, "annotate": False}
 
 
-@pytest.mark.parametrize("value", [None, 1, "yes"])
-def test_annotate_is_checked_as_the_options_are(value):
-    with pytest.raises(ValidationError, match=r"annotate\n.*a valid boolean"):
-        ContextFields(annotate=value)
-
-
 @each_bad_value
 def test_the_same_values_are_refused_in_the_same_words(name, value):
     with pytest.raises(OptionError) as expected:

@@ -10,7 +10,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag.agents.grep import _LONGEST, _WINDOW, Pattern
+from oprag.agents.grep import Pattern
 from oprag.errors import MissingExtraError, OptionError
 
 
@@ -135,21 +135,6 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch):
     assert found("a", "a") == ["a"]
     with pytest.raises(MissingExtraError, match=r"a regular expression requires .*regex"):
         regular("a", "a")
-
-
-@pytest.mark.parametrize("options", [{}, {"regex": True}])
-@pytest.mark.parametrize("at", [0, _WINDOW - 3, _WINDOW - 1, _WINDOW, 3 * _WINDOW + 1])
-def test_hits_across_windows(at: int, options: dict[str, Any]):
-    text = "-" * at + "needle" + "-" * _WINDOW + "needle"
-    spans = list(Pattern("needle", seconds=60, **options).spans(text))
-    assert spans == [(at, at + 6), (len(text) - 6, len(text))]
-
-
-def test_long_hits_are_cut():
-    text = "x" * (3 * _WINDOW)
-    hits = regular("x+", text)
-    assert "".join(hits) == text
-    assert max(map(len, hits)) == _WINDOW + _LONGEST
 
 
 @given(text=st.text("ab \n", max_size=60), pattern=st.text("ab \n", min_size=1, max_size=4))

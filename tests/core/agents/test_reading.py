@@ -225,14 +225,6 @@ def test_hostile_names_and_headings_forge_nothing():
     assert max(map(len, headings.splitlines())) < 300
 
 
-def test_a_hit_may_extend_over_chunks():
-    found = sources_of(rows_of(["Call him the white", "whale. It swims", "away."])).grep("white whale")
-    assert [chunk.text for chunk in found.chunks] == ["Call him the white", "whale. It swims"]
-    assert [chunk.rank for chunk in found.chunks] == [0, 1]
-    assert found.note == "(1 hit in 2 chunks: chunks 1, 2 of 3 of book)"
-    assert found.text == f"book\nCall him the white\n\nwhale. It swims\n\n{found.note}"
-
-
 @pytest.mark.parametrize("offsets", [True, False])
 def test_a_hit_in_an_overlap_counts_once(offsets: bool):
     text = "It was a bright cold day in April, and the clocks were striking thirteen. He slipped through the doors."

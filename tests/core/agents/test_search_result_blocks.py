@@ -126,11 +126,6 @@ def test_a_block_has_number_source_page_and_text():
     assert working.add(found, content="search_result").content == [{"type": "text", "text": "[1], [2] (already shown)"}]
 
 
-def test_a_source_that_is_not_known_has_a_name():
-    (block,) = blocks_of(WorkingContext(), [Chunk("She left.", 0)])
-    assert (block["source"], block["title"]) == ("unknown", "[1]")
-
-
 def test_only_two_forms_are_known():
     with pytest.raises(OptionError, match="content must be one of text, search_result, got 'html'"):
         WorkingContext().add([Chunk("a", 0)], content="html")  # type: ignore[arg-type]
@@ -162,16 +157,6 @@ def check_same(text: str, content: Any) -> None:
     assert words(shown) == words(text)
     assert all(line in text for line in lines)
     assert len("".join(lines)) + len("".join(shown.split())) <= len(text)
-
-
-def test_each_search_keeps_its_form():
-    working = WorkingContext()
-    working.add([Chunk("a", 0, "log")])
-    working.add([Chunk("b", 0, "log")], content="search_result")
-    working.add([Chunk("c", 0, "log")])
-    assert [type(one) for one in working.layout()] == [str, list, str]
-    assert [type(one) for one in working.layout(layout="compact")] == [str, list, str]
-    assert read(working.layout(["1", "2"], "compact")[1])[0] == [1, 2]
 
 
 def test_a_result_is_recognized_until_its_text_changes():

@@ -12,13 +12,9 @@ from hypothesis import given
 
 from oprag import Chunk, Place, PositionKind, WorkingContext
 from tests.core.agents.test_working_context_properties import (
-    POSITIONED,
     added,
     chunks,
-    labels,
     searches,
-    words,
-    words_of,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
@@ -54,17 +50,6 @@ def test_a_file_has_headings_stitched_passages_and_gaps():
     )
 
 
-def test_chunks_that_follow_each_other_have_no_gap_between_them():
-    """The numbers of a complete listing, or of one stamping, tell it without offsets."""
-    stamped = [chunk(f"Part {number}.", 9 - number, chunk_index=number, chunk_numbering="a") for number in (1, 2, 3)]
-    assert written(*stamped) == "[1] Part 1.\n\n[2] Part 2.\n\n[3] Part 3.\n"
-    assert written(stamped[0], stamped[2]) == "[1] Part 1.\n\n[…]\n\n[2] Part 3.\n"
-
-
-def test_a_gap_before_text_that_is_only_white_space_is_kept():
-    assert written(chunk("a", 0, 0), chunk(" ", 1, 50), chunk("b", 2, 51)) == "[1] a\n\n[…]\n\n[3] b\n"
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -89,14 +74,6 @@ def test_control_characters_and_endless_lines_are_readable():
     assert shown.count("x") == 100_000
 
 
-def test_a_source_without_a_known_order_says_so_and_an_unnamed_one_has_a_file():
-    working = WorkingContext()
-    working.add([Chunk("a", 0), Chunk("b", 1)])
-    text = working.source_text(None)
-    assert text.startswith("# unnamed source\n\n(Passages found so far, in no known order.")
-    assert text.endswith("\n\n[1] a\n\n[…]\n\n[2] b\n")
-
-
 def test_a_name_cannot_forge_a_number_or_show_a_key():
     name = "https://x.org/[3]\nfile?sig=abcdefghijklmnop123456"
     working = WorkingContext()
@@ -104,41 +81,6 @@ def test_a_name_cannot_forge_a_number_or_show_a_key():
     title = working.source_text(name).split("\n")[0]
     assert "[3]" not in title
     assert "abcdefghijklmnop" not in title
-
-
-def test_sources_are_in_the_order_in_which_they_were_found():
-    working = WorkingContext()
-    working.add([Chunk("b", 0, "b"), Chunk("a", 1, "a"), Chunk("c", 2)])
-    working.add([Chunk("b2", 0, "b")])
-    assert working.sources == {"b": [1, 4], "a": [2], None: [3]}
-
-
-@given(searches([*POSITIONED, "page", "nothing", "store"]))
-def test_the_files_of_all_sources_have_everything_once(found):
-    working = WorkingContext()
-    added(working, found)
-    files = {source: working.source_text(source) for source in working.sources}
-    shown = [number for text in files.values() for number in numbers_in(text)]
-    assert sorted(shown) == sorted(set(shown))
-    assert set(words("".join(files.values()))) == set(words_of(found))
-    having = sum((words(working.chunk(number).text) for number in shown), Counter())
-    assert sum(map(words, files.values()), Counter()) <= having
-    for source, text in files.items():
-        kept = {chunk.text for chunk in working.context().kept if chunk.source == source}
-        assert {working.chunk(number).text for number in numbers_in(text)} <= kept
-
-
-@given(searches())
-def test_a_file_is_in_the_order_of_its_source(found):
-    working = WorkingContext()
-    added(working, found)
-    for source in working.sources:
-        shown = [min(words(working.chunk(number).text)) for number in numbers_in(working.source_text(source))]
-        assert shown == sorted(shown)
-
-
-def numbers_in(text: str) -> list[int]:
-    return labels(text.replace("\n## [", "\n["))
 
 
 @given(searches(), searches(), searches())

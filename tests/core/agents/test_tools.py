@@ -28,8 +28,3 @@ def test_what_is_not_a_number_is_refused(schema: type[BaseModel], args: dict[str
 @pytest.mark.parametrize("value", [3, "3", 3.0, " 3 "])
 def test_numbers_may_be_texts(schema: type[BaseModel], args: dict[str, Any], name: str, value: Any):
     assert getattr(schema.model_validate({**args, name: value}), name) == 3
-
-
-@pytest.mark.parametrize(("schema", "args", "name"), NUMBERS)
-def test_models_are_shown_integers(schema: type[BaseModel], args: dict[str, Any], name: str):
-    assert schema.model_json_schema()["properties"][name]["type"] == "integer"

@@ -46,13 +46,6 @@ def test_a_chunk_that_overlaps_text_of_an_earlier_search_is_shown_whole():
     assert working.context().text == text
 
 
-def test_chunks_of_one_search_that_overlap_are_joined():
-    text = "one two three four five six seven eight nine ten eleven twelve"
-    delta = WorkingContext().add(cut(text, [(0, 23), (19, 44), (24, 33)]))
-    assert delta.text == "[1] book\none two three four five\n[2]  six seven eight nine\n\n[2] (already shown)"
-    assert (delta.new, delta.repeated) == ((1, 2), (3,))
-
-
 def test_without_stitching_overlapping_chunks_are_whole():
     delta = WorkingContext(stitch=False).add(cut("one two three four", [(0, 13), (8, 18)]))
     assert delta.text == "[1] book\none two three\n\n[2] three four"
@@ -101,44 +94,6 @@ def test_a_chunk_may_change_how_others_are_joined():
     assert "one two\n\n[2]  three" in working.layout(layout="compact")[-1]
 
 
-def test_a_chunk_inside_text_that_was_shown_is_not_shown_again():
-    text = prose(60, seed=5)
-    working = WorkingContext()
-    working.add(cut(text, [(100, 150)]))
-    assert working.add(cut(text, [(0, len(text))])).text == f"[2] book\n{text}"
-    assert working.add(cut(text, [(10, 40)])).text == "[2] (already shown)"
-
-
-def test_a_child_of_a_parent_that_was_left_out_before_is_not_shown_again():
-    text = prose(200, seed=6)
-    working = WorkingContext(token_budget=500)
-    child = cut(text, [(600, 700)])
-    assert working.add(child, search="a").new == (1,)
-    working.forget(["a"])
-    assert working.add(cut(text, [(0, len(text))]), search="b").new == (2,)
-    # The later number shows the text of the earlier one.
-    assert working.add(child, search="c").text == "[2] (already shown)"
-
-
-def test_blank_chunks_are_not_shown():
-    delta = WorkingContext().add([alone("", 0, chunk_index=0), alone(" \n", 1, chunk_index=1)])
-    assert (delta.text, delta.new, len(delta.repeated)) == ("Nothing was found.", (), 2)
-
-
-def test_an_empty_search_says_so():
-    working = WorkingContext()
-    assert working.add([]).text == "Nothing was found."
-    assert working.layout(layout="compact") == ["Nothing was found."]
-    assert WorkingContext().layout(layout="compact") == []
-
-
-def test_a_context_can_be_added():
-    chunks = cut(TEXT, [(500, 600), (0, 100)])
-    working = WorkingContext()
-    delta = working.add(build_context(chunks))
-    assert delta.ranks == {0: 2, 1: 1}
-
-
 def test_a_search_without_a_name_never_takes_the_name_of_another():
     working = WorkingContext()
     working.add(cut(TEXT, [(0, 100)]), search="2")
@@ -174,13 +129,6 @@ def test_ranges_are_cited():
     assert cited.unknown == (4, 5, 6, 7, 8, 9, *range(2019, 2026))
     hostile = WorkingContext().add([alone("From [1-3] on.")])
     assert "From [ 1-3 ] on." in hostile.text
-
-
-def test_the_first_search_to_be_left_out_is_the_worst_of_it():
-    working = WorkingContext(token_budget=80)
-    delta = working.add(cut(TEXT, [(400, 500), (200, 300), (0, 100), (600, 700)]))
-    assert delta.over_budget == (1, 4)
-    assert delta.text.endswith("(2 passages omitted: token budget exhausted)")
 
 
 def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():
@@ -455,23 +403,6 @@ def test_anything_else_is_a_data_error(state):
 def test_another_version_is_named_with_what_to_do(version, remedy):
     with pytest.raises(DataError, match=rf"version {version}, expected 2; {remedy}"):
         WorkingContext.from_dict({**saved_state(), "version": version})
-
-
-def test_saving_without_pydantic_names_the_package():
-    code = """
-import sys
-sys.modules["pydantic"] = None
-from oprag import Chunk, WorkingContext
-from oprag.errors import OpragError
-working = WorkingContext()
-print(working.add([Chunk("text", 0)]).text)
-try:
-    working.to_dict()
-except OpragError as error:
-    print(error)
-"""
-    assert run_python(code).splitlines()[0] == "[1] text"
-    assert "pip install pydantic" in run_python(code)
 
 
 def test_saving_writes_only_what_was_added_and_the_same_process_reads_nothing():

@@ -149,32 +149,6 @@ def test_no_chunk_is_shown_twice_and_no_text_is_lost(found):
     check_pointers(texts)
 
 
-@given(st.lists(st.lists(st.integers(0, 18), max_size=8, unique=True), min_size=1, max_size=5))
-def test_at_most_one_overlap_of_each_two_adjacent_chunks_is_repeated(found):
-    # As a splitter cuts: 4 words, of which the next chunk repeats one.
-    working = WorkingContext()
-    texts = [delta.text for delta in added(working, ([cut_by_a_splitter(number) for number in one] for one in found))]
-    every = {number for one in found for number in one}
-    adjacent = {number for number in every if number + 1 in every}
-    repeated = sum(map(words, texts), Counter()) - words_of([cut_by_a_splitter(number)] for number in every)
-    assert repeated <= Counter(SOURCES["alder"][3 * number + 3] for number in adjacent)
-
-
-def cut_by_a_splitter(number: int) -> Piece:
-    return piece("alder", "offset", 3 * number, 3 * number + 4, None)
-
-
-@given(searches(["page", "nothing", "store"]))
-def test_without_offsets_no_chunk_is_shown_twice_and_none_is_lost(found):
-    working = WorkingContext()
-    deltas = added(working, found)
-    shown = "".join(delta.text for delta in deltas)
-    assert set(words(shown)) == set(words_of(found))
-    for number in range(1, len(working) + 1):
-        assert labels(shown).count(number) <= 1
-    check_pointers(delta.text for delta in deltas)
-
-
 @given(searches([*POSITIONED, "page", "nothing", "store"]))
 def test_a_chunk_is_gathered_once_with_one_number_and_its_best_rank(found):
     working = WorkingContext()
@@ -372,16 +346,6 @@ def test_a_checkpoint_goes_on_as_the_original(found, budget, stitch, data):
     except OpragError:
         with pytest.raises(OpragError):
             working.context()
-
-
-@given(searches([*POSITIONED, "page", "nothing", "store"]), st.randoms(use_true_random=False))
-def test_the_sequence_of_the_chunks_of_a_search_changes_nothing(found, generator):
-    working, other = WorkingContext(), WorkingContext()
-    for one in found:
-        shuffled = chunks(one)
-        generator.shuffle(shuffled)
-        assert other.add(shuffled) == working.add(chunks(one))
-    assert other.to_dict() == working.to_dict()
 
 
 @given(

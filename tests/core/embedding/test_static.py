@@ -4,34 +4,12 @@ import pytest
 import wordllama
 
 from oprag import DocumentIndex, LocalEmbedder, build_context
-from oprag.embedding.cosine import as_vectors
 from tests.helpers import run_python
-
-PETS = {"pets": "Cats purr. Dogs bark. Parrots talk.", "tools": "A hammer drives nails. A saw cuts wood."}
 
 
 @pytest.fixture(scope="module")
 def embedder():
     return LocalEmbedder()
-
-
-def test_vectors_are_of_one_size_and_always_the_same(embedder):
-    vectors = embedder.embed_documents(["Cats purr.", "", "A hammer drives nails."])
-    assert vectors.shape == (3, 256)
-    assert (vectors == LocalEmbedder().embed_questions(["Cats purr.", "", "A hammer drives nails."])).all()
-    assert embedder.embed_documents([]).shape == (0, 256)
-
-
-def test_a_text_has_the_same_vector_beside_longer_ones(embedder):
-    alone = as_vectors(embedder.embed_documents(["Cats purr."]), 1)
-    beside = as_vectors(embedder.embed_documents(["Cats purr.", "A hammer drives nails. " * 50]), 2)
-    assert abs(alone[0] - beside[0]).max() < 1e-6
-
-
-def test_near_meanings_are_near(embedder):
-    index = DocumentIndex.from_texts(PETS, embedder, embedder.tokenizer, chunk_size=5)
-    assert "saw" in build_context(index.search("Which tool cuts wood?", k=1)).text
-    assert index.search("Which pet barks?", k=1)[0].metadata["source"] == "pets"
 
 
 @pytest.mark.parametrize("text", ["half \ud83d of a pair", "\ud800", "日本 😀", "\x00"])

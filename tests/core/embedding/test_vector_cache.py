@@ -19,7 +19,6 @@ import pytest
 
 from oprag import VectorCache
 from oprag.embedding.cache_file import _CACHE
-from oprag.embedding.embedder import WrappedEmbedder
 from oprag.embedding.vector_cache import text_keys
 from oprag.errors import CacheError, OptionError
 from tests.helpers import WordEmbedder
@@ -70,13 +69,6 @@ def test_kinds_are_kept_apart(cache):
     cache.put(PAIRS, ["text"], [[0, 1]], "question")
     assert lists(cache.get(PAIRS, ["text"])) == [[1, 0]]
     assert lists(cache.get(PAIRS, ["text"], "question")) == [[0, 1]]
-
-
-def test_the_last_vector_of_a_text_counts(cache):
-    cache.put(PAIRS, ["text", "other"], [[1, 0], [1, 1]])
-    cache.put(PAIRS, ["text"], [[0, 1]])
-    assert lists(cache.get(PAIRS, ["text", "other"])) == [[0, 1], [1, 1]]
-    assert len(cache) == 2
 
 
 @pytest.mark.parametrize("text", ["", "\0", "\ud83d", "naïve 🙂", "x" * 1_000_000], ids=range(5))
@@ -204,12 +196,6 @@ def test_a_model_is_freed_with_its_vectors():
     assert freed() is None
 
 
-def test_the_model_in_a_wrapper_is_the_model():
-    cache = VectorCache()
-    cache.put(WrappedEmbedder(PAIRS), ["text"], [[1, 2]])
-    assert lists(cache.get(WrappedEmbedder(WrappedEmbedder(PAIRS)), ["text"])) == [[1, 2]]
-
-
 def test_the_longest_unused_go_first():
     cache = VectorCache(max_bytes=3 * 320)
     for name in "abc":
@@ -220,13 +206,6 @@ def test_the_longest_unused_go_first():
     # One that is larger than the bound is there until the next one comes.
     cache.put(PAIRS, ["large"], [[1.0] * 1000])
     assert [vector is not None for vector in cache.get(PAIRS, ["large", "a"])] == [True, False]
-
-
-def test_what_is_replaced_is_not_counted_twice():
-    cache = VectorCache(max_bytes=2 * 320)
-    for _ in range(5):
-        cache.put(PAIRS, ["a", "b"], [[1, 2], [3, 4]])
-    assert len(cache) == 2
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "1"])

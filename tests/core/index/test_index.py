@@ -1,11 +1,10 @@
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from oprag import Chunk, DocumentIndex, DualEncoder, build_context, split_recursive
+from oprag import Chunk, DocumentIndex, DualEncoder, split_recursive
 from oprag.errors import ChunkError, EmbeddingError, MissingSourceError, OptionError, QueryError, TokenizerError
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
@@ -57,20 +56,6 @@ def test_texts_are_split_stamped_and_embedded():
     assert len(index) == 3
 
 
-def test_the_whole_text_comes_back_in_order():
-    index = book_index()
-    hits = index.search("amber12 zephyr7", k=len(index))
-    assert build_context(hits, separator="").text == BOOK
-
-
-def test_windows_may_overlap():
-    index = book_index(chunk_overlap=4)
-    starts = [chunk.metadata["start_index"] for chunk in index.chunks]
-    ends = [chunk.metadata["end_index"] for chunk in index.chunks]
-    assert all(start < end for start, end in zip(starts[1:], ends[:-1], strict=True))
-    assert build_context(index.search("ocean5", k=len(index))).text == BOOK
-
-
 def test_long_documents_are_embedded_in_batches_with_progress():
     embedder = WordEmbedder(dimension=4)
     seen = []
@@ -90,11 +75,6 @@ def test_an_index_of_nothing_finds_nothing(sources):
     index = DocumentIndex.from_texts(sources, WordEmbedder(), word_offsets)
     assert len(index) == 0
     assert index.search("anything", k=3) == []
-
-
-def test_a_path_names_a_source_as_it_does_in_metadata():
-    index = DocumentIndex.from_texts({Path("books/a.txt"): "A text."}, None, word_offsets)
-    assert [hit.metadata["source"] for hit in index.search("text", k=1, search="bm25")] == ["books/a.txt"]
 
 
 @pytest.mark.parametrize("name", ["", " ", None, float("nan"), ("a",)])
@@ -185,21 +165,6 @@ def test_search_is_exact():
         assert numbers(hits) == np.argsort(-cosines, kind="stable")[:50].tolist()
         np.testing.assert_allclose(scores(hits), np.sort(cosines)[::-1][:50], atol=1e-6)
         assert [hit.rank for hit in hits] == list(range(50))
-
-
-@pytest.mark.parametrize("k", [1, 2, 29, 30, 31, 1000])
-def test_any_k(k):
-    generator = np.random.default_rng(0)
-    index = index_of(generator.standard_normal((30, 5)), generator.standard_normal((1, 5)))
-    assert numbers(index.search("0", k=k)) == numbers(index.search("0", k=30))[:k]
-
-
-def test_of_equal_chunks_the_first_added_comes_first():
-    index = index_of(np.ones((9, 3)), [[1.0, 0.0, 0.0]])
-    assert numbers(index.search("0", k=4)) == [0, 1, 2, 3]
-    zeros = index_of(np.zeros((9, 3)), [[1.0, 0.0, 0.0]])
-    assert numbers(zeros.search("0", k=4)) == [0, 1, 2, 3]
-    assert scores(zeros.search("0", k=9)) == [0.0] * 9
 
 
 @pytest.mark.parametrize("dimension", [3, 7, 16, 64, 100, 256, 385])

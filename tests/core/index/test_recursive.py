@@ -89,19 +89,6 @@ def test_repeated_text_lies_where_the_same_layout_of_distinct_letters_lies(text,
     assert places == [(window.start, window.end) for window in split_recursive(unique, letters, *how)]
 
 
-def test_a_window_has_at_most_the_asked_number_of_tokens():
-    windows = split_recursive(prose(3000), word_offsets, 40, 10)
-    assert max(window.tokens for window in windows) <= 40
-
-
-def test_white_space_between_windows_goes_to_the_second_one():
-    text = "\n one two\n\n\n\nthree four  \n"
-    assert [window.text for window in split_recursive(text, word_offsets, 2, 0)] == [
-        "\n one two",
-        "\n\n\n\nthree four  \n",
-    ]
-
-
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t"])
 def test_nothing_but_white_space_has_no_windows(text):
     assert split_recursive(text, word_offsets) == []

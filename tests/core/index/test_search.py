@@ -125,14 +125,6 @@ def test_without_an_embedder_bm25_is_the_default(plain):
     assert DocumentIndex([], []).search("ocean5", 3) == []
 
 
-def test_sources_are_enough_for_an_index():
-    index = DocumentIndex.from_texts(BOOK)
-    words = [word for chunk in index.chunks if chunk.metadata["source"] == "book" for word in chunk.text.split()]
-    assert words == WORDS
-    assert {len(chunk.text.split()) for chunk in index.chunks[:-1]} <= {200, 300}
-    assert WORDS[700] in index.search(f"Where is {WORDS[700]}?", 1)[0].text
-
-
 def test_without_an_embedder_a_question_has_no_vector(plain):
     with pytest.raises(EmbeddingError, match="this index has no embedder"):
         plain.question_vector("ocean5")
@@ -142,14 +134,6 @@ def test_without_an_embedder_a_question_has_no_vector(plain):
 def test_vectors_and_an_embedder_belong_together(vectors, embedder):
     with pytest.raises(EmbeddingError):
         DocumentIndex(["a"], [{}], vectors, embedder)
-
-
-def test_bm25_embeds_no_question():
-    def refuse(texts):
-        raise AssertionError("embedded")
-
-    index = DocumentIndex(["one", "two"], [{}, {}], np.eye(2), DualEncoder("refusing", refuse))
-    assert texts(index.search("two", 5, search="bm25")) == ["two"]
 
 
 def test_nothing_of_bm25_is_loaded_for_a_dense_search(index, monkeypatch):
@@ -169,14 +153,6 @@ def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
 
 
 # --- question vectors ---
-
-
-def test_the_vector_of_a_question_is_that_of_the_search(index):
-    vector = index.question_vector("ocean5 grove6")
-    assert vector.shape == (32,)
-    np.testing.assert_allclose(np.linalg.norm(vector), 1, rtol=1e-6)
-    (hit,) = index.search("ocean5 grove6", 1)
-    assert hit.score == pytest.approx(float(vector @ hit.vector), abs=1e-6)
 
 
 def test_a_question_is_embedded_once_for_search_and_thresholds():

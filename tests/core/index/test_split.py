@@ -179,11 +179,6 @@ def test_windows_share_the_asked_number_of_tokens():
     ]
 
 
-def test_what_stands_between_tokens_belongs_to_the_window_before():
-    windows = split_tokens("  one,  two!  three  ", word_offsets, chunk_size=1)
-    assert [window.text for window in windows] == ["  one,  ", "two!  ", "three  "]
-
-
 @pytest.mark.parametrize("kind", ["byte level", "tiktoken", "byte fallback"])
 def test_a_character_of_many_tokens_is_never_cut(kind):
     windows = split_tokens("👨👩👧", tokenizer_of(kind), chunk_size=2)
@@ -280,16 +275,6 @@ def test_a_tokenizer_of_another_kind_is_refused(split, tokenizer):
 def test_offsets_that_cannot_be_are_refused(offsets):
     with pytest.raises(TokenizerError):
         split_tokens("text", lambda text: offsets)
-
-
-@pytest.mark.parametrize("offsets", [[[0, 2], [2, 4]], ((0, 2), (2, 4)), iter([(0, 2), (2, 4)])])
-def test_offsets_may_be_of_any_shape_of_pairs(offsets):
-    assert [window.text for window in split_tokens("text", lambda text: offsets, chunk_size=1)] == ["te", "xt"]
-
-
-def test_a_token_behind_the_last_character_makes_no_empty_window():
-    offsets = [(0, 2), (2, 4), (4, 4)]
-    assert [window.text for window in split_tokens("text", lambda text: offsets, chunk_size=1)] == ["te", "xt"]
 
 
 def test_the_error_of_a_tokenizer_function_is_the_callers():

@@ -40,35 +40,6 @@ def test_an_unknown_splitter_is_refused(splitter):
         split_sources({}, word_offsets, Split(splitter))
 
 
-def test_words_stand_between_white_space_whatever_the_tokenizer_says():
-    text = " Don't\tcount\n\ncommas, but   words.  "
-    found, metadata = split_sources({"a": text}, lambda text: [], Split("words", 2))
-    assert found == [" Don't\tcount\n\n", "commas, but   ", "words.  "]
-    assert [text[data["start_index"] : data["end_index"]] for data in metadata] == found
-    shared, _ = split_sources({"a": text}, None, Split("words", 2, 1))
-    assert [chunk.split() for chunk in shared] == [
-        ["Don't", "count"],
-        ["count", "commas,"],
-        ["commas,", "but"],
-        ["but", "words."],
-    ]
-
-
-@pytest.mark.parametrize("splitter", ["tokens", "words", "recursive"])
-def test_pages_are_split_each_by_itself(splitter):
-    found, metadata = split_sources({"a.pdf": PAGES, "b.txt": "one"}, word_offsets, Split(splitter, 9))
-    assert [data["chunk_index"] for data in metadata] == [*range(len(found) - 1), 0]
-    assert {data["page"] for data in metadata[:-1]} == {1, 2, 3, 4}
-    assert metadata[-1] == {"source": "b.txt", "chunk_index": 0, "start_index": 0, "end_index": 3}
-    for text, data in zip(found[:-1], metadata[:-1], strict=True):
-        assert PAGES[data["page"] - 1][data["start_index"] : data["end_index"]] == text
-
-
-def test_a_page_without_text_has_no_chunks_and_keeps_its_number():
-    _, metadata = split_sources({"a.pdf": ["", "one two", "", "three"]}, word_offsets, Split())
-    assert [(data["chunk_index"], data["page"]) for data in metadata] == [(0, 2), (1, 4)]
-
-
 def test_chunks_of_pages_stand_in_order_and_say_their_page():
     index = DocumentIndex.from_texts({"a.pdf": PAGES}, WordEmbedder(), word_offsets, chunk_size=7)
     context = build_context(index.search(PAGES[2].split()[5], k=len(index)), header="[p. {page}]", separator="")

@@ -238,10 +238,6 @@ def test_ordinary_text_is_shown_as_it_is(text):
     assert safe(text) == text
 
 
-def test_line_ends_of_windows_are_line_ends():
-    assert safe("one\r\ntwo\r\n") == "one\ntwo\n"
-
-
 @pytest.mark.parametrize("letter", ["\x1b", "\x07", "\x9b", "\x7f", "\r", "\u202e", "\u2066", "\ud83d"])
 def test_what_a_terminal_would_obey_is_a_mark(letter):
     assert safe(f"a{letter}b") == "a\ufffdb"

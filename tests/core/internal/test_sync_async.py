@@ -29,12 +29,6 @@ from tests.meeting import PATIENCE, Meeting, until
 both = pytest.mark.parametrize("is_async", [False, True], ids=["threads", "tasks"])
 
 
-def doubled(number: int) -> Steps[int]:
-    first: int = yield Step(lambda: number)
-    second: int = yield Step(lambda: first, None)
-    return first + second
-
-
 def recovering() -> Steps[str]:
     try:
         yield Step(lambda: 1 / 0)
@@ -45,16 +39,6 @@ def recovering() -> Steps[str]:
 
 def failing() -> Steps[None]:
     yield Step(lambda: 1 // 0)
-
-
-def empty() -> Steps[str]:
-    return "nothing to do"
-    yield
-
-
-def test_what_is_yielded_is_done_and_sent_back():
-    assert run_sync(doubled(4)) == asyncio.run(run_async(doubled(4))) == 8
-    assert run_sync(empty()) == asyncio.run(run_async(empty())) == "nothing to do"
 
 
 def test_a_failure_reaches_the_body():
@@ -97,19 +81,6 @@ def counting(done: list[str]) -> Steps[str]:
     finally:
         done.append((yield Step(lambda: "closed")))
     return "result"
-
-
-@both
-async def test_what_is_emitted_is_yielded(is_async: bool):
-    done: list[str] = []
-    assert await emitted(counting(done), is_async=is_async) == [1, 2]
-    assert done == ["opened", "between", "closed"]
-    assert await emitted(empty(), is_async=is_async) == []
-
-
-@both
-async def test_the_result_of_a_body_that_emits(is_async: bool):
-    assert await perform(counting([]), is_async=is_async) == "result"
 
 
 @both
@@ -418,17 +389,6 @@ async def test_cancelling_one_item_cancels_it():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (work.running, work.cancelled) == (0, 1)
-
-
-def test_inside_of_itself():
-    """What runs in one of the threads may do several things at the same time too."""
-
-    def outer(number: int) -> list[Any]:
-        return parallel(once(lambda inner: number * inner), range(5), Limit(3)).run()
-
-    assert parallel(once(outer), range(20), Limit(10)).run() == [
-        [number * inner for inner in range(5)] for number in range(20)
-    ]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

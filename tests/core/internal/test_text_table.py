@@ -1,15 +1,6 @@
 import xml.etree.ElementTree as ET
 
-from oprag._internal.text_table import escaped, one_line, printable, shortened, table
-
-
-def test_columns_are_aligned_and_a_row_stays_on_its_line():
-    assert table(["k", "text"], [["8", "one\ntwo"], ["128", ""]]) == ["  k    text", "  8    one?two", "  128"]
-
-
-def test_a_line_of_text():
-    assert one_line(" one\n\ttwo ") == "one two"
-    assert printable("one\x1b\u202etwo") == "one??two"
+from oprag._internal.text_table import escaped, shortened
 
 
 def test_shortened_text_is_at_most_so_long_and_says_that_it_goes_on():

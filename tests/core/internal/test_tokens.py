@@ -3,16 +3,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oprag import approximate_tokens
 from oprag._internal.tokens import count
 from oprag.errors import TokenizerError
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("é" * 4, 2), ("😀", 1), ("\ud800", 1)]
-)
-def test_the_approximation_is_a_token_for_four_bytes(text, tokens):
-    assert approximate_tokens(text) == tokens
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,6 @@ def test_a_warning_points_at_the_caller():
     assert line_of(lambda: build_context(VAGUE)) == here()
 
 
-def test_a_warning_points_through_the_framework():
-    retriever = OrderPreservingRetriever(retriever=Found())
-    assert line_of(lambda: retriever.invoke("What?")) == here()
-    chain = RunnableLambda(lambda question: question) | retriever
-    assert line_of(lambda: chain.invoke("What?")) == here()
-
-
 class FoundNodes(LlamaRetriever):
     def _retrieve(self, query_bundle):
         return [
@@ -115,21 +108,11 @@ def test_an_agent_is_warned_once_at_the_line_that_runs_it():
     assert sum(message.type == "tool" for message in answers[0]["messages"]) == len(QUESTIONS)
 
 
-def test_an_async_agent_is_warned_once_at_a_line_of_the_user():
-    agent = agent_that_searches(QUESTIONS)
-    assert line_of(lambda: asyncio.run(agent.ainvoke(CHAT, LIMIT))) == here()
-
-
 def test_a_chain_is_warned_once_at_the_line_that_runs_it():
     chain = RunnableLambda(lambda question: question) | OrderPreservingRetriever(retriever=Found())
     assert line_of(lambda: [chain.invoke(question) for question in QUESTIONS]) == here()
     assert line_of(lambda: chain.batch(QUESTIONS)) == here()
     assert line_of(lambda: asyncio.run(chain.abatch(QUESTIONS))) == here()
-
-
-def test_a_query_engine_is_warned_once():
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=FoundNodes())
-    assert line_of(lambda: [engine.query(question) for question in QUESTIONS]) == here()
 
 
 def test_many_threads_are_warned_once():
@@ -177,17 +160,6 @@ def test_another_cause_is_told_as_well():
     ones = told(lambda: [build_context(chunks) for chunks in (VAGUE, unnamed, VAGUE, other, unnamed, other, VAGUE)])
     assert [one.category for one in ones] == [PositionWarning, SourceWarning, PositionWarning]
     assert "'another book'" in str(ones[2].message)
-
-
-def test_a_few_sources_of_a_store_are_named_and_the_others_are_said():
-    chunks = [[Chunk(text, rank, source=f"book {number}") for rank, text in enumerate("ab")] for number in range(9)]
-    ones = [str(one.message) for one in told(lambda: [build_context(each) for each in chunks + chunks])]
-    assert all(part in one for part, one in zip(("book 0", "book 1", "book 2", "more sources"), ones, strict=True))
-
-
-def test_metadata_of_the_user_do_not_make_another_cause():
-    chunks = [[hit(f"text {rank}", rank, **{f"key {number}": rank}) for rank in range(3)] for number in range(11)]
-    assert len(told(lambda: [build_context(each) for each in chunks])) == 1
 
 
 def test_a_warning_that_is_an_error_is_one_every_time():

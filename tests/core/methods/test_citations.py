@@ -62,14 +62,6 @@ def test_markers(text, found):
     assert cited(text) == found
 
 
-def test_a_citation_leads_to_its_passage_and_its_marker():
-    text = "It sank [2, 1]."
-    second, first = citations_in(text, passages(2))
-    assert text[second.start : second.end] == text[first.start : first.end] == "[2, 1]"
-    assert (second.number, second.passage.text, second.source, second.span) == (2, "p1", "book", (10, 12, None))
-    assert (first.number, first.passage.text) == (1, "p0")
-
-
 def chunk(**fields) -> Chunk:
     return Chunk("x", 0, **fields)
 
@@ -87,23 +79,6 @@ def chunk(**fields) -> Chunk:
 def test_page_and_span(spans, page, span):
     (citation,) = citations_in("[1]", [Passage("x", (chunk(),), spans)])
     assert (citation.source, citation.page, citation.span) == (None, page, span)
-
-
-def test_the_page_is_the_one_that_is_printed():
-    chunks = tuple(chunk(metadata={"page": 4, "page_label": label}) for label in ("5", "5"))
-    (citation,) = citations_in("[1]", [Passage("x", chunks, (Span(3, 9, 4),))])
-    assert (citation.page, citation.span) == (5, Span(3, 9, 4))
-
-
-def test_markers_of_combined_answers_are_renumbered():
-    texts, answer = combined("a [1] b [2, 3]; [x] (1) 1", "a [1] b [2, 3]; [x] (1) 1", passages=3)
-    assert texts == ["a [1] b [2, 3]; [x] (1) 1", "a [4] b [5, 6]; [x] (1) 1"]
-    assert len(answer.passages) == 6
-
-
-def test_a_number_that_leads_nowhere_leads_nowhere_in_the_other_text_either():
-    texts, _ = combined("First.", "in [1999], [0] and [2, 9] [1]", passages=2)
-    assert texts == ["First.", "in [ 1999 ], [ 0 ] and [4] [3]"]
 
 
 @given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 5), max_size=5))

@@ -37,12 +37,3 @@ def test_only_retrieved_sources_are_read_in_the_order_of_the_context():
 def test_a_source_that_is_not_there():
     with pytest.raises(SourceReadError, match="'lost'"):
         World(parts(1, "lost"), sources=WHOLE).answer(method="long_context")
-
-
-def test_numbers_lead_to_sources():
-    found = [*parts(2, "other"), *[chunk for chunk in parts(4) if chunk.rank > 1]]
-    world = World(found, sources=WHOLE, answer="Here [2].")
-    answer = world.answer(method="long_context", cite=True)
-    assert "[1]\nThe other whole.\n\n[2]\nThe whole of the voyage." in world.texts("answer")[0]
-    (citation,) = answer.citations
-    assert (citation.source, citation.span) == ("voyage", (0, len(WHOLE["voyage"]), None))

@@ -105,30 +105,6 @@ def test_empty_and_failed_partial_answers_are_left_out():
     assert "Zero.\n\nThree." in world.texts("reduce")[0]
 
 
-def test_without_partial_answers_nothing_is_reduced():
-    world = World(parts(3), map="  ")
-    answer = world.answer(method="map_reduce")
-    assert world.steps == ["map"] * 3
-    assert answer.text == ""
-    assert "no passage gave a partial answer" in answer.notes
-
-
-def test_markers_of_partial_answers_lead_to_their_passages():
-    world = World(parts(3), map=lambda prompt: f"Said [{numbers(prompt.text)[0] + 1}].", reduce="Both [1] and [3].")
-    answer = world.answer(method="map_reduce", cite=True)
-    assert all(f"[{number}]\nPart {number - 1} of" in text for number, text in enumerate(world.texts("map"), 1))
-    assert [numbers(citation.passage.text) for citation in answer.citations] == [[0], [2]]
-
-
-def test_merging_is_asked_to_keep_the_markers():
-    prompts = []
-    for cite in (False, True):
-        world = World(parts(4), map=found_in)
-        world.answer(method="map_reduce", cite=cite, collapse_tokens=20, context_options=WORDS)
-        prompts.append(world.texts("collapse")[0])
-    assert prompts[0] != prompts[1]
-
-
 @pytest.mark.parametrize("count", [1, 2, 9])
 def test_answers_that_do_not_fit_the_window_in_pairs_are_cut(count):
     def reply(prompt: Prompt) -> str:

@@ -77,9 +77,3 @@ def test_the_cosine_ranks_in_place_of_the_confidence():
 def test_a_model_that_gives_objects_is_refused():
     with pytest.raises(OptionError, match=r"map_rerank parses the model's text.*structured output"):
         ask(Completion("{}", parsed={}))
-
-
-def test_a_marker_leads_to_the_passage_of_the_chosen_answer():
-    world = World(parts(3), rerank=["No [1].\nConfidence: 1", "Yes [2].\nConfidence: 9", "No [3].\nConfidence: 2"])
-    answer = world.answer(method="map_rerank", cite=True)
-    assert [numbers(citation.passage.text) for citation in answer.citations] == [[1]]

@@ -18,17 +18,6 @@ def compare(*methods: str, question: str = QUESTION, answer: str = "It sank.") -
     return MethodAnswers(question, answers)
 
 
-def test_rows():
-    first, second = compare("stuff", "map_reduce").rows()
-    assert (first["method"], first["calls"], first["passages"], first["answer"]) == ("stuff", 1, 3, "It sank.")
-    assert (second["method"], second["calls"], second["passages"]) == ("map_reduce", 4, 3)
-    assert second["input_tokens"] > first["input_tokens"]
-    assert first["estimated"]
-    assert first["notes"] == []
-    names = "method calls input_tokens output_tokens estimated seconds passages answer notes"
-    assert list(first) == names.split()
-
-
 def test_it_is_the_sequence_of_its_answers():
     compared = compare("stuff", "refine")
     assert len(compared) == 2

@@ -45,12 +45,6 @@ def test_options_are_given_by_name_and_do_not_change():
     assert MethodOptions(variants=2) == MethodOptions(variants=2)
 
 
-def test_changing_options():
-    changed = as_method_options(MethodOptions(variants=2), {"cite": True})
-    assert (changed.variants, changed.cite) == (2, True)
-    assert as_method_options(None, {}) == MethodOptions()
-
-
 @pytest.mark.parametrize(("name", "hint"), [("varaints", "did you mean 'variants'"), ("zzz", "expected one of method")])
 def test_an_unknown_option_is_refused(name, hint):
     with pytest.raises(OptionError, match=f"unknown option '{name}'; {hint}"):

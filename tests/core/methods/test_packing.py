@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oprag import Chunk, ContextOptions, build_context
 from oprag.methods import MethodOptions, Task, Window, answering, packed, split_passages
-from tests.core.methods.helpers import QUESTION, World, numbers, parts, words
+from tests.core.methods.helpers import QUESTION, World, parts, words
 from tests.helpers import cut, prose
 
 WORDS = ContextOptions(count_tokens=words)
@@ -26,27 +26,6 @@ def read(world: World) -> list[str]:
     """What stood in the field of the context in each call that read passages."""
     places = {"map": 0, "answer": 0, "refine": 1}
     return [prompt.text.split("|")[places[prompt.step]] for prompt in world.prompts if prompt.step in places]
-
-
-def test_128_small_passages_take_a_few_calls_of_map_reduce_and_the_tokens_of_their_context():
-    world = World(parts(128))
-    answer = world.answer(method="map_reduce", prompts=ALONE, passage_tokens=1_024)
-    assert world.steps == ["map", "reduce"]
-    (context,) = answer.contexts
-    assert len(context.passages) == 128
-    assert read(world) == [context.text]
-    world = World(parts(128))
-    world.answer(method="map_reduce", prompts=ALONE, passage_tokens=256)
-    assert world.steps == ["map"] * 3 + ["reduce"]
-
-
-def test_refine_reads_them_in_order_in_as_few_calls():
-    world = World(parts(128))
-    answer = world.answer(method="refine", prompts=ALONE, passage_tokens=256)
-    assert world.steps == ["answer", "refine", "refine"]
-    assert [number for text in read(world) for number in numbers(text)] == list(range(128))
-    assert len(answer.calls) == 3
-    assert [numbers(passage.text) for passage in answer.passages] == [[number] for number in range(128)]
 
 
 @pytest.mark.parametrize("method", ["map_reduce", "refine"])
@@ -88,17 +67,6 @@ def test_what_is_read_together_stands_as_in_the_context(method: str, options: di
         assert text in rest
         before, rest = rest.split(text, 1)
         assert not re.search("Part", before)
-
-
-@pytest.mark.parametrize("method", ["map_reduce", "refine", "map_rerank"])
-def test_citations_and_map_rerank_keep_passages_apart(method: str):
-    cited = World(parts(6), rerank="An answer.\nConfidence: 50")
-    answer = cited.answer(method=method, cite=True, passage_tokens=1_024)
-    reading = [prompt for prompt in cited.prompts if prompt.step != "reduce"]
-    assert [numbers(prompt.text) for prompt in reading] == [[number] for number in range(6)]
-    assert len(answer.passages) == 6
-    ranked = World(parts(6), rerank="An answer.\nConfidence: 50")
-    assert len(ranked.answer(method="map_rerank", passage_tokens=1_024).calls) == 6
 
 
 @pytest.mark.parametrize(("more", "calls"), [(0, 1), (1, 2)])

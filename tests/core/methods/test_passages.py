@@ -14,12 +14,6 @@ def windows(text: str, size: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, len(text))) for start in range(0, len(text), step)]
 
 
-def test_passages_that_fit_stay_as_they_are():
-    chunks = cut("one two three four five", [(0, 7), (8, 13), (14, 23)])
-    context = build_context([chunks[0], chunks[2]], WORDS)
-    assert split_passages(context, 2) == context.passages
-
-
 def test_a_run_is_cut_at_chunk_borders():
     text = "a0 a1 a2 b0 b1 b2 c0 c1 c2 d0 d1 d2"
     context = build_context(cut(text, [(0, 9), (9, 18), (18, 27), (27, 35)]), WORDS)
@@ -32,27 +26,6 @@ def test_a_run_is_cut_at_chunk_borders():
         "d0 d1 d2",
     ]
     assert [len(passage.chunks) for passage in split_passages(context, 6)] == [2, 2]
-
-
-@pytest.mark.parametrize("separator", ["", "\n\n", " // "])
-@pytest.mark.parametrize("most", [9, 18, 19, 21, 28, 31, 36])
-def test_a_separator_counts_too(separator, most):
-    text = "abc0 fgh0 abc1 fgh1 abc2 fgh2 abc3 fgh3"
-    spans = [(0, 9), (10, 19), (20, 29), (30, 39)]
-    context = build_context(cut(text, spans), ContextOptions(count_tokens=len, separator=separator))
-    found = split_passages(context, most)
-    assert all(len(passage.text) <= most for passage in found)
-    assert [chunk.text for passage in found for chunk in passage.chunks] == [text[start:end] for start, end in spans]
-    assert [span for passage in found for span in passage.spans] == [Span(*span) for span in spans]
-
-
-def test_overlapping_chunks_are_counted_together():
-    text = prose(60)
-    context = build_context(cut(text, windows(text, 100, 50)), ContextOptions(count_tokens=len))
-    found = split_passages(context, 200)
-    assert all(len(passage.text) <= 200 for passage in found)
-    assert len(found[0].chunks) == 3
-    assert found[0].text == text[:200]
 
 
 def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
@@ -68,13 +41,6 @@ def test_a_text_without_white_space_is_cut_anywhere():
     text = "x" * 95
     found = split_passages(build_context(cut(text, [(0, 95)]), ContextOptions(count_tokens=len)), 10)
     assert [len(passage.text) for passage in found] == [10] * 9 + [5]
-
-
-def test_a_letter_that_is_too_long_by_itself_stays():
-    found = split_passages(
-        build_context(cut("äöü", [(0, 3)]), ContextOptions(count_tokens=lambda text: 7 * len(text))), 3
-    )
-    assert [passage.text for passage in found] == ["ä", "ö", "ü"]
 
 
 def test_parts_of_a_chunk_on_a_page_keep_the_page():
@@ -94,23 +60,6 @@ def test_parts_of_a_chunk_whose_span_is_unknown_or_lies_have_none():
         found = split_passages(build_context([chunk], WORDS), 1)
         assert [passage.text for passage in found] == ["one ", "two ", "three"]
         assert [passage.spans for passage in found] == [(), (), ()]
-
-
-def test_blank_passages_are_none():
-    chunks = [Chunk(" \n ", 0, metadata={"source": "b", "start_index": 0}), Chunk("", 1, metadata={"source": "c"})]
-    assert split_passages(build_context(chunks), 10) == ()
-
-
-def test_other_orders_are_kept_as_well():
-    text = prose(50)
-    context = build_context(
-        cut(text, [(0, 90), (100, 190), (200, 290)]), ContextOptions(order="reverse_rank", count_tokens=words)
-    )
-    starts = [passage.spans[0].start for passage in split_passages(context, 3)]
-    assert [start // 100 for start in starts] == sorted((start // 100 for start in starts), reverse=True)
-    for hundred in range(3):
-        inside = [start for start in starts if start // 100 == hundred]
-        assert inside == sorted(inside)
 
 
 @pytest.mark.parametrize("separator", ["", "\n\n"])

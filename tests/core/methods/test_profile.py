@@ -1,7 +1,6 @@
 """Profiles: what they hold, and the files that they are written to and read from."""
 
 import importlib
-import pickle
 import re
 import sys
 import tomllib
@@ -21,7 +20,6 @@ from tokenizers.pre_tokenizers import Whitespace
 from oprag import ContextOptions, __version__, approximate_tokens
 from oprag.compare.providers.identity import counter_of
 from oprag.errors import InputFileError, MissingExtraError, OptionError
-from oprag.index.tokenizers import counter_named
 from oprag.methods import MethodOptions, Prompts, TextTemplate
 from oprag.methods.profile import Profile, read_profile, write_profile
 from tests.helpers import word_offsets
@@ -91,25 +89,6 @@ def test_prompts_are_texts():
     with_system = TextTemplate("{context} {question}", "You read.")
     with pytest.raises(ValidationError, match=r"the map prompt is not plain text; .* pass it together"):
         Profile(method={"prompts": {"map": with_system}})
-
-
-def test_it_is_frozen_and_nothing_given_is_held():
-    given = {"k": 8}
-    profile = Profile(context=given)
-    given["k"] = 9
-    assert profile.context == {"k": 8}
-    with pytest.raises(ValidationError, match="frozen"):
-        profile.context = {}  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(profile)) == profile
-
-
-def test_a_counter_is_what_experiments_mean_by_its_name():
-    def loaded(counter):
-        return Profile(context={"count_tokens": counter}).context["count_tokens"]
-
-    assert loaded("words") == loaded(counter_named("words")) == counter_named("words")
-    for counter in ("approximate", approximate_tokens, counter_named("approximate")):
-        assert loaded(counter) is approximate_tokens
 
 
 def test_a_tokenizer_is_loaded_from_its_folder_or_its_file(tmp_path):

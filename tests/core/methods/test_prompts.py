@@ -1,11 +1,10 @@
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from oprag.errors import OptionError, PromptError
-from oprag.methods import Message, MethodOptions, Prompts, TextTemplate
+from oprag.methods import MethodOptions, TextTemplate
 from tests.core.methods.helpers import QUESTION, World, parts
 
 STEPS = {
@@ -24,15 +23,6 @@ STEPS = {
 
 def with_prompts(prompts: Mapping[str, Any]) -> MethodOptions:
     return MethodOptions(prompts=prompts)  # type: ignore[arg-type]
-
-
-TEXTS = {"instruction", "choice_instruction", "cite_instruction"}
-
-
-def test_there_is_a_prompt_for_every_step():
-    assert {field.name for field in dataclasses.fields(Prompts)} == {*STEPS, *TEXTS}
-    for step, needed in STEPS.items():
-        assert getattr(Prompts(), step).fields >= set(needed)
 
 
 @pytest.mark.parametrize(("step", "field"), [(step, field) for step, needed in STEPS.items() for field in needed])
@@ -66,25 +56,6 @@ def test_prompts_of_the_frameworks_work_unchanged(step, text):
     assert ("A draft." in sent) == (step in ("refine", "reduce"))
 
 
-def test_one_prompt_is_replaced_and_the_others_are_ours():
-    world = World(parts(2))
-    world.answer(method="refine", prompts={"refine": "R {existing_answer} {context} {question}"})
-    assert world.prompts[0].messages == (
-        Message("system", str(getattr(Prompts().answer, "system", None))),
-        world.prompts[0].messages[1],
-    )
-    assert world.prompts[1].messages == (Message("user", f"R Answer of answer. Part 1 of voyage. {QUESTION}"),)
-
-
-def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
-    world = World(parts(1))
-    world.answer(
-        prompts={"answer": "{audience}: {context} {question}"},
-        inputs={"audience": "sailors {x}", "context": "hidden", "question": "hidden"},
-    )
-    assert world.texts("answer") == [f"sailors {{x}}: Part 0 of voyage. {QUESTION}"]
-
-
 @pytest.mark.parametrize(
     ("prompts", "error", "message"),
     [
@@ -104,9 +75,3 @@ def test_other_inputs_may_stand_in_a_prompt_but_do_not_hide_ours():
 def test_what_are_no_prompts_is_refused(prompts, error, message):
     with pytest.raises(error, match=message):
         with_prompts(prompts)
-
-
-def test_an_instruction_is_text_without_fields():
-    world = World(parts(1))
-    world.answer(prompts={"instruction": "Say {context} in {braces}."})
-    assert "Say {context} in {braces}." in world.texts("answer")[0]

@@ -97,25 +97,6 @@ def test_only_whitespace_quotation_marks_and_ellipses_do_not_matter(quote, found
     assert citation.cited_text == (quote if found else LOG)
 
 
-def test_letters_with_accents_are_the_same_in_both_unicode_forms():
-    (citation,) = citations('"caf\u00e9" [1]', "the cafe\u0301 is open")
-    assert not citation.misquoted
-
-
-def test_markers_in_a_passage_are_quoted_as_the_model_reads_them():
-    for quote in ("see [ 2 ] there", "see [2] there"):
-        *_, citation = citations(f'"{quote}" [1]', "Now see [2] there.")
-        # The second quote contains a marker, so that what precedes the last marker is no whole quote.
-        assert not citation.misquoted
-
-
-@pytest.mark.parametrize("answer", ['"in May" [1][2]', '"in May" [1] [2]', '"in May" [1, 2]', '"in May" [1-2]'])
-def test_a_quote_belongs_to_the_passages_that_contain_it(answer):
-    first, second = citations(answer, "She left.", "She came in May.")
-    assert (first.quote, first.misquoted, first.cited_text) == (None, False, "She left.")
-    assert (second.quote, second.misquoted, second.cited_text) == ("in May", False, "in May")
-
-
 def test_a_quote_that_none_of_its_passages_contains_is_reported_for_each():
     found = citations('"in June" [1, 2]; "She left" [1].', "She left.", "She came in May.")
     assert [(one.number, one.quote, one.misquoted) for one in found] == [
@@ -123,14 +104,6 @@ def test_a_quote_that_none_of_its_passages_contains_is_reported_for_each():
         (2, "in June", True),
         (1, "She left", False),
     ]
-
-
-def test_a_quote_can_go_on_in_the_next_passage_if_it_touches_or_overlaps():
-    text = "She left port in mid-May with salt. Nobody knew why she did so."
-    for first, second in ((20, 20), (30, 12)):
-        parts = [passage(text[:first]), passage(text[second:], second), passage("Elsewhere.", 500)]
-        assert not any(one.misquoted for one in citations('"left port in mid-May with salt" [1][2]', *parts))
-        assert all(one.misquoted for one in citations('"left port in mid-May with salt. Elsewhere" [1, 3]', *parts))
 
 
 def test_the_report_says_so():

@@ -4,7 +4,7 @@ import pytest
 
 from oprag import Chunk, ContextOptions
 from oprag.errors import BudgetError, ModelWarning
-from oprag.methods import Answer, Completion, Generate, Window
+from oprag.methods import Answer, Window
 from tests.core.methods.helpers import QUESTION, World, numbers, parts, words
 from tests.helpers import prose
 
@@ -18,45 +18,6 @@ def test_one_call_a_passage_in_the_order_of_the_context(count):
     assert len(answer.calls) == len(answer.passages) == count
 
 
-def test_each_call_improves_the_answer_before():
-    world = World(parts(3), answer="First draft.", refine=["Second draft.", "Third draft."])
-    assert world.answer(method="refine").text == "Third draft."
-    assert "First draft." in world.prompts[1].text
-    assert "Second draft." in world.prompts[2].text
-    assert "First draft." not in world.prompts[2].text
-
-
-def test_only_the_last_reply_may_be_streamed():
-    world = World(parts(3))
-    world.answer(method="refine")
-    assert [request.final for request in world.of(Generate)] == [False, False, True]
-
-
-def test_a_passage_that_must_be_split_is_read_in_the_order_of_its_text():
-    text = prose(400)
-    world = World([Chunk(text, 1, metadata={"source": "a", "start_index": 0}), *parts(1, "b")])
-    context_options = ContextOptions(count_tokens=lambda text: len(text.split()), source_ranking="best_last")
-    answer = world.answer(method="refine", passage_tokens=50, context_options=context_options)
-    read = [passage.text for passage in answer.passages]
-    assert len(read) == 9
-    assert "".join(read[:8]) == text
-    for prompt, passage in zip(world.prompts, read, strict=True):
-        assert passage in prompt.text
-
-
-@pytest.mark.parametrize("empty", ["", " \n\t"])
-def test_an_empty_reply_leaves_the_answer_as_it_was(empty):
-    world = World(parts(3), answer="A draft.", refine=[empty, empty])
-    assert world.answer(method="refine").text == "A draft."
-    assert "A draft." in world.prompts[2].text
-
-
-def test_an_empty_first_reply_is_not_refined():
-    world = World(parts(3), answer=["", "A draft."], refine="Better.")
-    assert world.answer(method="refine").text == "Better."
-    assert world.steps == ["answer", "answer", "refine"]
-
-
 def test_a_failed_call_that_is_skipped_leaves_the_answer_as_it_was():
     world = World(parts(3), answer="A draft.", refine=[TimeoutError("slow"), "Better."])
     with pytest.warns(ModelWarning, match="1 of 3 calls failed"):
@@ -64,12 +25,6 @@ def test_a_failed_call_that_is_skipped_leaves_the_answer_as_it_was():
     assert answer.text == "Better."
     assert "A draft." in world.prompts[2].text
     assert [str(call.error) for call in answer.failed_calls] == ["slow"]
-
-
-def test_the_object_belongs_to_the_answer_that_stands():
-    replies = [Completion('{"x": 1}', parsed={"x": 1}), Completion("")]
-    answer = World(parts(2), answer=replies[0], refine=replies[1]).answer(method="refine")
-    assert (answer.text, answer.parsed) == ('{"x": 1}', {"x": 1})
 
 
 PLAIN = {"answer": "{context} {question}", "refine": "{existing_answer} | {context} {question}"}
@@ -123,13 +78,3 @@ def test_a_prompt_that_cannot_fit_is_refused_before_any_call():
     with pytest.raises(BudgetError):
         windowed(world, window=Window(8))
     assert world.prompts == []
-
-
-def test_numbers_of_passages_go_on_from_call_to_call():
-    world = World(parts(3))
-    world.answer(method="refine", cite=True)
-    assert [f"[{number}]\nPart {number - 1}" in prompt.text for number, prompt in enumerate(world.prompts, 1)] == [
-        True,
-        True,
-        True,
-    ]

@@ -87,12 +87,6 @@ def test_every_beginning_of_a_refusal_may_become_one(reply):
     assert [reply[:end] for end in range(len(reply) + 1) if not may_be_refusal(reply[:end])] == []
 
 
-@pytest.mark.parametrize("reply", ["It sank.", "Un voyage.", "Unable to swim, he sank.", "Ahab.", "Answer: It sank."])
-def test_an_answer_is_shown_within_a_few_letters(reply):
-    beginnings = [end for end in range(len(reply)) if not may_be_refusal(reply[:end])]
-    assert beginnings[0] <= max(4, len("Answer: I"))
-
-
 PIECES = ["the question is ", " [1]", " based on", " because", "\n", " "]
 PIECES += ["unanswerable", "UNANSWERABLE", "unans", "werable", "answer:", "Answer", "<think>", "</think>"]
 hostile = st.lists(st.sampled_from(PIECES) | st.sampled_from(':*".#') | st.text(max_size=3), max_size=8).map("".join)
@@ -123,9 +117,3 @@ def test_refusals_of_any_case(before, capitals, behind):
     reply = before + word + behind
     assert is_refusal(reply)
     assert all(may_be_refusal(reply[:end]) for end in range(len(reply) + 1))
-
-
-@given(st.text(), st.text(alphabet="abcXYZ0 ", min_size=1).filter(str.strip))
-def test_a_word_before_or_behind_makes_it_an_answer(text, word):
-    assert not is_refusal(f"{word} unanswerable {text}")
-    assert not is_refusal(f"unanswerable {word}")

@@ -1,5 +1,3 @@
-from importlib import import_module
-
 import pytest
 
 from oprag.errors import OptionError
@@ -14,29 +12,6 @@ def twice(task):
     (draft,) = yield Generate((task.prompt("answer", context=context.text),))
     (answer,) = yield Generate((task.prompt("refine", existing_answer=draft.text, context=context.text),), final=True)
     return Result(answer.text, (context,))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_each_is_found_by_its_name(name):
-    method = find_method(name)
-    assert "Calls: " in getattr(import_module(f"oprag.methods.{name}"), name).__doc__
-    assert World(parts(1), sources={"voyage": "Text."}).answer(method=name).method == name
-    assert method.nests == (name in ("step_down", "reciprocal"))
-
-
-def test_a_method_of_the_user_in_one_line(registered):
-    registered("my_twice", twice)
-    world = World(parts(3), answer="Draft.", refine="Better.")
-    answer = world.answer(method="my_twice")
-    assert (answer.text, answer.method, len(answer.calls)) == ("Better.", "my_twice", 2)
-    assert "my_twice" in method_names()
-
-
-def test_it_can_stand_inside_another_one(registered):
-    registered("my_twice", twice)
-    world = World(parts(3), variants="Who?\nWhen?")
-    answer = world.answer(method="step_down", inner_method="my_twice")
-    assert len(answer.calls) == 2 + 2 * 2
 
 
 def test_it_may_have_inner_methods_and_needs(registered):
@@ -95,11 +70,6 @@ def test_what_is_missing_is_said_before_anything_is_spent(options, missing):
     with pytest.raises(OptionError, match=missing):
         check_needs(MethodOptions(**options), embeddings=False, read_source=False)
     check_needs(MethodOptions(**options), embeddings=True, read_source=True)
-
-
-def test_an_inner_method_counts_only_where_it_is_used():
-    check_needs(MethodOptions(inner_method="long_context"), embeddings=False, read_source=False)
-    check_needs(MethodOptions(inner_method="step_down"), embeddings=False, read_source=False)
 
 
 @pytest.mark.parametrize("outer", ["step_down", "reciprocal"])

@@ -136,18 +136,6 @@ def test_an_answer_without_a_confidence_stays_whole(reply):
     assert rated(reply) == (reply, None)
 
 
-def test_the_last_line_counts():
-    assert rated("Confidence: 10 was his motto.\nParis\nConfidence: 85") == (
-        "Confidence: 10 was his motto.\nParis",
-        85,
-    )
-
-
-@pytest.mark.parametrize("reply", ["", " \n", "Confidence: 85", "**Confidence:** 85/100\n", "Answer:\nConfidence: 85"])
-def test_a_confidence_or_nothing_is_no_answer(reply):
-    assert rated(reply)[0] == ""
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -215,24 +203,6 @@ def test_no_reply_is_too_strange(reply):
 )
 def test_one_question(line, question):
     assert questions(line) == (question,)
-
-
-def test_questions_stand_a_line_each_without_repetitions():
-    reply = "Here are four:\n\n1. Who?\n2. What?\n\n3. WHO?\n4. Where?\n\nI hope that this helps."
-    assert questions(reply) == ("Who?", "What?", "Where?")
-    assert questions(reply, 2) == ("Who?", "What?")
-
-
-def test_without_question_marks_every_line_counts():
-    assert questions("Some questions:\nName the ship\nName the captain.", 4) == (
-        "Name the ship",
-        "Name the captain.",
-    )
-
-
-@pytest.mark.parametrize("reply", ["", "\n \n", "---\n***", "Here are some:", "x" * 1_001 + "?", "?\n!?\n…"])
-def test_no_questions(reply):
-    assert questions(reply) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from oprag._internal.sync_async import Limit, run_sync
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
-    Generate,
     Message,
     MethodOptions,
     ReadSources,
@@ -20,7 +18,7 @@ from oprag.methods import (
 )
 from oprag.methods.run import Backend, drive
 from oprag.positions.source_reader import as_reader
-from tests.core.methods.helpers import APART, METHODS, QUESTION, Reply, World, parts, words
+from tests.core.methods.helpers import METHODS, QUESTION, Reply, World, parts, words
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
 SOURCES = {"voyage": "The whole of the voyage."}
@@ -89,29 +87,12 @@ def test_failed_calls_beside_empty_replies_leave_no_answer_either(method):
         world.answer(method=method, on_error="skip", passage_tokens=8)
 
 
-def test_an_object_is_an_answer_however_its_text_looks():
-    world = World(parts(1), condense=OSError("down"), answer=Completion("", parsed={"name": None}))
-    with pytest.warns(ModelWarning, match="1 of 2"):
-        answer = world.answer(chat_history=HISTORY, on_error="skip")
-    assert answer.parsed == {"name": None}
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_failed_call_before_a_search_that_finds_nothing_is_skipped(method):
     world = World(sources=SOURCES, condense=OSError("down"))
     with pytest.warns(ModelWarning, match="1 of 1"):
         answer = world.answer(method=method, chat_history=HISTORY, on_error="skip", empty_answer="")
     assert (answer.text, answer.notes[0]) == ("", "nothing was retrieved")
-
-
-def test_prompts_that_were_not_sent_any_more_are_not_on_record():
-    requests = answering(Task(QUESTION, MethodOptions(method="map_reduce", passage_tokens=APART)))
-    assert isinstance(next(requests), Retrieve)
-    asked = requests.send((build_context(parts(3)),))
-    assert isinstance(asked, Generate)
-    failed = Completion(error=OSError("third"))
-    with pytest.raises(ModelError, match=r"'map' \(3 of 3\) failed: OSError: third"):
-        requests.send((None, None, failed))
 
 
 def test_a_call_that_the_user_has_seen_a_part_of_cannot_be_skipped():
@@ -162,19 +143,6 @@ def test_a_reply_that_is_cut_short_or_empty_is_noted(text, reason, notes):
     assert World(parts(1), answer=Completion(text, finish_reason=reason)).answer().notes == notes
 
 
-def test_a_follow_up_is_made_to_stand_by_itself_before_it_is_searched_for():
-    world = World({"Where did Ahab sail?": parts(2)}, condense=" Where did Ahab sail?\n")
-    answer = world.answer("Where did he sail?", chat_history=HISTORY)
-    assert world.steps == ["condense", "answer"]
-    assert "Human: Who was captain?\nAssistant: Ahab {x}." in world.texts("condense")[0]
-    assert "Where did he sail?" in world.texts("condense")[0]
-    assert world.of(Retrieve) == [Retrieve(("Where did Ahab sail?",))]
-    assert "Where did Ahab sail?" in world.texts("answer")[0]
-    assert answer.question == "Where did he sail?"
-    assert answer.standalone_question == "Where did Ahab sail?"
-    assert len(answer.calls) == 2
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_follow_up_costs_one_more_call_in_every_method(method):
     def world() -> World:
@@ -182,14 +150,6 @@ def test_a_follow_up_costs_one_more_call_in_every_method(method):
 
     alone = world().answer(method=method)
     assert len(world().answer(method=method, chat_history=HISTORY).calls) == len(alone.calls) + 1
-
-
-@pytest.mark.parametrize(("history", "condense"), [((), True), (HISTORY, False)])
-def test_without_a_conversation_or_the_wish_nothing_is_condensed(history, condense):
-    world = World(parts(1))
-    answer = world.answer(chat_history=history, condense=condense)
-    assert world.steps == ["answer"]
-    assert answer.standalone_question is None
 
 
 @pytest.mark.parametrize("reply", ["", " \n"])
@@ -209,18 +169,6 @@ def test_a_failed_condensation_is_skipped_or_named():
         World(parts(1), condense=OSError("x")).answer(chat_history=HISTORY)
 
 
-def test_a_conversation_may_stand_in_the_prompts():
-    world = World(parts(1), condense="Where?")
-    world.answer(chat_history=HISTORY, prompts={"answer": "{chat_history}\n{context} {question}"})
-    assert world.texts("answer")[0].startswith("Human: Who was captain?\nAssistant: Ahab {x}.\n")
-
-
-def test_choices_stay_with_a_follow_up():
-    world = World(parts(1), condense="Who?")
-    world.answer(chat_history=HISTORY, choices=("Ahab", "Ishmael"))
-    assert "Who?\nA. Ahab\nB. Ishmael" in world.texts("answer")[0]
-
-
 def test_a_body_is_closed_when_the_driver_stops(registered):
     closed = []
 
@@ -236,14 +184,6 @@ def test_a_body_is_closed_when_the_driver_stops(registered):
     next(requests)
     requests.close()
     assert closed == [True]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), asyncio.CancelledError(), OSError("x")])
-def test_what_a_driver_throws_comes_through(error):
-    requests = answering(Task(QUESTION))
-    next(requests)
-    with pytest.raises(type(error)):
-        requests.throw(error)
 
 
 class Reading(Backend):

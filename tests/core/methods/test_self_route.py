@@ -41,16 +41,3 @@ def test_a_failed_first_call_that_is_skipped_takes_the_second_way():
     with pytest.warns(ModelWarning, match="'route'"):
         answer = world.answer(method="self_route", on_error="skip")
     assert (answer.text, answer.route) == ("It sank.", "long_context")
-
-
-def test_choices_stand_in_both_prompts():
-    world = World(parts(1), sources=WHOLE, route="unanswerable")
-    world.answer(method="self_route", choices=("Ahab", "Ishmael"))
-    assert all("B. Ishmael" in prompt.text for prompt in world.prompts)
-
-
-def test_numbers_lead_to_what_was_read_last():
-    world = World(parts(3), sources=WHOLE, route="Here [3].", answer="There [1].")
-    assert [numbers(one.passage.text) for one in world.answer(method="self_route", cite=True).citations] == [[2]]
-    world.replies["route"] = "unanswerable"
-    assert [one.passage.text for one in world.answer(method="self_route", cite=True).citations] == [WHOLE["voyage"]]

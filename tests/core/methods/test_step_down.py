@@ -66,16 +66,6 @@ def test_a_prompt_that_cannot_fit_is_refused_before_any_call(method):
     assert world.prompts == []
 
 
-def test_only_the_last_reply_may_be_streamed():
-    world = World(parts(3), variants=lines(2))
-    world.answer(method="step_down", inner_method="self_route")
-    assert [(request.final, request.hold) for request in world.of(Generate)] == [
-        (False, None),
-        (False, None),
-        (True, None),
-    ]
-
-
 def test_prompts_hold_the_context_in_order_and_the_last_one_the_answers():
     world = World(parts(4), variants=lines(2), answer=["First.", "Second."])
     answer = world.answer(method="step_down", variants=2)
@@ -148,29 +138,6 @@ def test_choices_belong_to_the_question_of_the_user():
     world.answer(method="step_down", variants=2, choices=("Ahab", "Ishmael"), chat_history=history, condense=False)
     assert all("Ishmael" not in text and "captain" not in text for text in world.texts("answer"))
     assert "B. Ishmael" in world.texts("aggregate")[0]
-
-
-def test_markers_lead_to_the_passages_of_their_own_question():
-    found = {QUESTION: parts(1), VARIANTS[0]: parts(2, "a"), VARIANTS[1]: parts(3, "b")}
-    replies = ["One [2].", "Two [1, 3]."]
-    world = World(found, variants=lines(2), answer=replies, aggregate="All [2] [3] [5].")
-    answer = world.answer(method="step_down", variants=2, cite=True)
-    assert [one.text for one in answer.answers] == ["One [2].", "Two [3, 5]."]
-    assert [citation.passage.text for citation in answer.citations] == [
-        "Part 1 of a.",
-        "Part 0 of b.",
-        "Part 2 of b.",
-    ]
-
-
-def test_a_marker_that_led_nowhere_leads_to_no_passage_of_another_question():
-    found = {QUESTION: parts(1), VARIANTS[0]: parts(1, "a"), VARIANTS[1]: parts(2, "b")}
-    world = World(found, variants=lines(2), answer=["Made up [2].", "True [1]."])
-    world.replies["aggregate"] = lambda prompt: "\n".join(
-        line for line in prompt.text.splitlines() if line.startswith("Answer: ")
-    )
-    answer = world.answer(method="step_down", variants=2, cite=True)
-    assert [citation.passage.text for citation in answer.citations] == ["Part 0 of b."]
 
 
 @pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])

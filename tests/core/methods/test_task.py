@@ -4,36 +4,7 @@ from oprag import Chunk, ContextOptions
 from oprag.errors import OptionError, QueryError
 from oprag.methods import Message, MethodOptions, Task
 from oprag.pipeline.render import MARKER
-from tests.core.methods.helpers import METHODS, QUESTION, World, parts
-
-CHOICES = ("Ahab {0}", "Ishmael", "{question}")
-LISTED = "A. Ahab {0}\nB. Ishmael\nC. {question}"
-
-
-def world(**replies) -> World:
-    return World(parts(2), sources={"voyage": "The whole."}, **replies)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_choices_stand_behind_the_question(method):
-    asked = world()
-    asked.answer(method=method, choices=CHOICES)
-    last = asked.prompts[-1].text
-    assert f"{QUESTION}\n{LISTED}" in last
-    assert "the letter of the right choice" in last
-    assert "short and direct" not in last
-
-
-def test_choices_may_be_asked_for_by_name():
-    asked = world()
-    asked.answer(choices=CHOICES, prompts={"answer": "{context} {question} <{choices}>"})
-    assert f"<{LISTED}>" in asked.prompts[0].text
-
-
-def test_without_choices_there_are_none():
-    asked = world()
-    asked.answer(prompts={"answer": "{context} {question} <{choices}> <{chat_history}>"})
-    assert asked.prompts[0].text.endswith("<> <>")
+from tests.core.methods.helpers import METHODS, World
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -53,14 +24,6 @@ def test_hostile_text_is_data_in_every_method(method):
     assert any(hostile in prompt.text for prompt in asked.prompts)
     assert f"Why {hostile}?" in asked.prompts[-1].text
     assert answer.text
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_citing_is_asked_for_and_passages_are_numbered(method):
-    asked = world()
-    asked.answer(method=method, cite=True)
-    assert any("[1]\n" in prompt.text for prompt in asked.prompts)
-    assert "like [1]" in asked.prompts[-1].text
 
 
 @pytest.mark.parametrize("method", METHODS)

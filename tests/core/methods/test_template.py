@@ -1,15 +1,7 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oprag.errors import PromptError
-from oprag.methods import Message, Template, TextTemplate
-
-
-@given(st.text(), st.text())
-def test_any_values_stand_there_as_they_are(context, question):
-    (user,) = TextTemplate("{context}{{}}{question}{context}").messages({"context": context, "question": question})
-    assert user.content == f"{context}{{}}{question}{context}"
+from oprag.methods import Template, TextTemplate
 
 
 @pytest.mark.parametrize(
@@ -33,14 +25,6 @@ def test_a_value_that_is_missing_is_named():
     with pytest.raises(PromptError, match=r"requires a value for \{audience\}.*available: context, question") as caught:
         TextTemplate("{context} {audience}").messages({"question": "Q", "context": "C"})
     assert caught.value.value == "audience"
-
-
-def test_a_conversation_stands_there_line_by_line():
-    history = (Message("user", "Who?"), Message("assistant", "Ahab."), Message("system", "Be kind."))
-    template = TextTemplate("{chat_history}|{other}")
-    assert template.messages({"chat_history": history, "other": ()})[0].content == (
-        "Human: Who?\nAssistant: Ahab.\nSystem: Be kind.|"
-    )
 
 
 def test_equal_templates():

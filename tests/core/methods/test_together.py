@@ -35,13 +35,6 @@ def generate(*names: str, final: bool = False) -> Generate:
     return Generate(tuple(map(prompt, names)), final)
 
 
-def test_a_body_by_itself_stays_as_it_is():
-    world = World(parts(1))
-    generate_finally = generate("a", final=True)
-    assert world.result(body("x", generate_finally)).text.startswith("x: [(Completion(text='Answer of a.'")
-    assert world.requests == [generate_finally]
-
-
 @pytest.mark.parametrize(
     ("requests", "merged", "replies"),
     [
@@ -100,23 +93,6 @@ def test_the_sequence_goes_in_rounds():
         generate("a", "bb"),
         generate("aa"),
     ]
-
-
-def test_inner_bodies_may_have_inner_bodies():
-    world = World(parts(1))
-    inner = together(body("a", generate("a")), body("b", generate("b")))
-    assert world.result(together(inner, body("c", generate("c")))).text.count("Completion") == 3
-    assert world.requests == [generate("a", "b", "c")]
-
-
-def test_nothing_inside_is_streamed():
-    world = World(parts(1))
-    hold = Generate((prompt("b"),), final=True, hold=bool)
-    world.result(together(body("a", generate("a", final=True)), body("b", hold)))
-    assert [(request.final, request.hold) for request in world.of(Generate)] == [(False, None)]
-    alone = World(parts(1))
-    alone.result(together(body("a", generate("a", final=True))))
-    assert [request.final for request in alone.of(Generate)] == [False]
 
 
 def test_all_bodies_are_closed_when_one_fails():

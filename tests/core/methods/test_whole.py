@@ -24,14 +24,6 @@ def ask(text: str = LONG, *, counter=words, header: str | None = None, **options
     return world.texts("answer")[0].split("\0", 1)[1], answer
 
 
-@pytest.mark.parametrize("budget", [None, 300, 301])
-@pytest.mark.parametrize("overflow", ["error", "truncate_middle", "truncate_end"])
-def test_what_fits_is_whole(budget, overflow):
-    shown, answer = ask(source_token_budget=budget, overflow=overflow)
-    assert shown == LONG
-    assert answer.notes == ()
-
-
 def test_what_does_not_fit_is_an_error_by_default():
     with pytest.raises(
         SourceTooLongError, match=r"source 'voyage' has 300 tokens, more than source_token_budget=299.*truncate"
@@ -42,13 +34,6 @@ def test_what_does_not_fit_is_an_error_by_default():
         world.answer(method="long_context", source_token_budget=9)
     assert sorted(caught.value.value) == ["b", "voyage"]
     assert world.prompts == []
-
-
-def test_the_end_is_cut_off():
-    shown, answer = ask(source_token_budget=50, overflow="truncate_end")
-    assert LONG.startswith(shown)
-    assert words(shown) == 50
-    assert answer.notes == ("whole sources have 300 tokens, of which 50 were read (truncate_end)",)
 
 
 def test_the_middle_is_cut_out_and_a_mark_says_so():

@@ -49,33 +49,6 @@ def test_everything_that_is_rendered_is_charged(lengths, token_budget, options, 
         assert drop.detail.startswith(f"needs {drop.value} tokens, only ")
 
 
-def test_gaps_are_charged_where_they_can_stand():
-    chunks = line(10, 10, 10)
-    options: dict[str, Any] = {"count_tokens": len, "separator": "|", "gap": "..."}
-    assert build_context(chunks, token_budget=40, **options).text == "|...|".join(["a" * 10, "b" * 10, "c" * 10])
-    assert len(build_context(chunks, token_budget=39, **options).kept) == 2
-    assert len(build_context(chunks, token_budget=32, order="rank", **options).kept) == 3
-
-
-def test_a_gap_is_charged_where_the_separator_is_empty():
-    options: dict[str, Any] = {"count_tokens": len, "separator": "", "gap": "..."}
-    context = build_context(line(10, 10, 5), token_budget=20, **options)
-    assert context.text == "aaaaaaaaaa...ccccc"
-    assert ranks(context.kept) == [0, 2]
-    assert reasons(context) == {1: ("token_budget", 13)}
-    assert (context.tokens, context.charged, context.freed_tokens) == (18, 18, 0)
-
-
-def test_what_was_charged_for_a_chunk_that_went_is_not_counted():
-    # A counter that charges each chunk too little: the text of all three has 32 tokens.
-    def charging_little(text: str) -> int:
-        return len(text) if " " in text else 1
-
-    context = build_context(line(10, 10, 10), token_budget=25, count_tokens=charging_little, separator=" ")
-    assert ranks(context.kept) == [0, 1]
-    assert (context.tokens, context.charged) == (21, 3)
-
-
 def test_what_stitching_frees_is_reported_and_not_filled_again():
     text = prose(40)
     chunks = cut(text, [(0, 60), (40, 100), (200, 230)])

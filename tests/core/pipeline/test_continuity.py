@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, Drop, Position, PositionKind, Span, build_context
+from oprag import Chunk, ContextOptions, Position, PositionKind, build_context
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.positions.source_order import Listing, order_of
 from tests.helpers import ranks
@@ -88,31 +88,6 @@ def kept(places: Sequence[int], k: int, continuity: float, **options: Any) -> li
     return [chunk.metadata["chunk_index"] for chunk in context.kept]
 
 
-def test_a_candidate_beside_better_ones_comes_before_an_isolated_one():
-    assert kept([10, 50, 90, 11], 3, 0.0) == [10, 50, 90]
-    assert kept([10, 50, 90, 11], 3, 0.3) == [10, 11, 50]
-
-
-def test_four_times_k_are_candidates_unless_told_otherwise():
-    places = [*range(0, 80, 10), 1]
-    assert kept(places, 2, 1.0) == [0, 10]
-    assert kept(places, 2, 1.0, max_candidates=9) == [0, 1]
-    assert kept(places, 3, 1.0) == [0, 1, 10]
-
-
-def test_sources_do_not_lend_to_each_other():
-    chunks = [stamped("a", 1, 0), stamped("b", 9, 1), stamped("b", 2, 2), stamped("b", 40, 3)]
-    assert ranks(build_context(chunks, k=2, continuity=1.0).kept) == [0, 1]
-
-
-@pytest.mark.parametrize("order", ["source", "rank", "reverse_rank", "edges"])
-def test_the_order_goes_by_rank(order):
-    chunks = [stamped("book", place, rank) for rank, place in enumerate([10, 50, 90, 11])]
-    context = build_context(chunks, k=3, continuity=0.3, order=order)
-    expected = {"source": [0, 3, 1], "rank": [0, 1, 3], "reverse_rank": [3, 1, 0], "edges": [0, 3, 1]}
-    assert ranks(context.kept) == expected[order]
-
-
 # --- what is next to what ---
 
 
@@ -181,16 +156,6 @@ def test_links_connect():
     assert lends(linked(1, 0), linked(8, 1), linked(2, 2))
     # Nothing connects these: the order of two runs is unknown.
     assert not lends(linked(1, 0), linked(8, 1), linked(5, 2))
-
-
-def test_links_connect_chunks_whose_offsets_do_not_touch():
-    def linked(number: int, rank: int) -> Chunk:
-        span = Span(100 * number, 100 * number + 36)
-        before = str(number - 1)
-        return Chunk(text("book", number), rank, "book", id=str(number), previous_id=before, span=span)
-
-    assert lends(linked(1, 0), linked(8, 1), linked(2, 2))
-    assert not lends(linked(1, 0), linked(8, 1), linked(3, 2))
 
 
 def test_numbers_of_the_users_own_connect():
@@ -299,12 +264,3 @@ def test_a_list_that_was_cut_to_k_is_told(given, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         build_context(chunks, k=2, continuity=0.3)
-
-
-def test_a_span_of_the_framework_counts():
-    chunks = [
-        Chunk(one.text, one.rank, "book", span=Span(start, start + 54))
-        for start, one in ((0, at(0, 0)), (900, at(900, 1)), (54, at(54, 2)))
-    ]
-    assert lends(*chunks)
-    assert isinstance(build_context(chunks, k=1).dropped[0], Drop)

@@ -51,26 +51,6 @@ def test_neighbours_are_merged_and_in_order_and_scores_are_kept():
     assert context.to_dict()["kept"][0]["neighbor_of"] == 1
 
 
-def test_ends_of_a_source_have_fewer_neighbours():
-    context = build_context([found(0, 0), found(4, 1)], neighbors=2, read_neighbors=reader(book(5)))
-    assert places(context.kept) == [0, 1, 2, 3, 4]
-
-
-def test_more_than_was_asked_for_is_not_taken():
-    everything = book(9)
-    context = build_context([found(4, 0)], neighbors=1, read_neighbors=lambda chunk, number: everything)
-    assert places(context.kept) == [3, 4, 5]
-
-
-def test_a_neighbour_that_was_retrieved_keeps_rank_and_score():
-    hits = [found(5, 0, 0.9), found(9, 1, 0.8), found(6, 2, 0.7)]
-    context = build_context(hits, k=2, neighbors=1, read_neighbors=reader(book(10)))
-    assert places(context.kept) == [4, 5, 6, 8, 9]
-    back = context.kept[2]
-    assert (back.rank, back.score, back.neighbor_of) == (2, 0.7, 0)
-    assert context.dropped == ()
-
-
 def test_what_repeats_a_kept_chunk_does_not_come_back():
     def pointing(chunk: Chunk, *vector: float) -> Chunk:
         return Chunk(**{**vars(chunk), "vector": np.array(vector, dtype=np.float32)})
@@ -102,12 +82,6 @@ def test_the_budget_takes_hits_first_and_then_the_neighbours_of_the_best():
     assert sorted(places(drop.chunk for drop in context.dropped)) == [0, 4, 5, 6, 8, 9]
 
 
-@pytest.mark.parametrize(("order", "expected"), [("rank", [7, 2, 6, 8, 1, 3]), ("reverse_rank", [3, 1, 8, 6, 2, 7])])
-def test_in_other_orders_neighbours_stand_behind_the_hits(order, expected):
-    context = build_context([found(7, 0), found(2, 1)], order=order, neighbors=1, read_neighbors=reader(book(10)))
-    assert places(context.kept) == expected
-
-
 def test_neighbours_stay_in_their_source():
     books = [book(10), book(10, source="other")]
     hits = [found(2, 0), found(2, 1, source="other")]
@@ -137,16 +111,6 @@ def test_a_chunk_whose_place_is_not_known_has_no_neighbours(metadata):
     chunk = Chunk("text", 0, source="book", metadata=metadata)
     context = build_context([chunk], neighbors=1, read_neighbors=lambda one, number: book(3))
     assert texts(context.kept) == ["text"]
-
-
-def test_sources_are_reported_with_what_was_filled_in():
-    context = build_context([found(2, 0)], neighbors=1, read_neighbors=reader(book(10)))
-    (report,) = context.sources
-    assert (report.chunks, report.missing) == (3, 0)
-
-
-def test_no_chunks_have_no_neighbours():
-    assert build_context([], neighbors=1, read_neighbors=reader(book(3))).kept == ()
 
 
 def test_without_a_reader_neighbours_are_refused():
@@ -188,16 +152,6 @@ def test_a_chunk_is_known_by_its_id_and_text_and_else_by_its_metadata():
     assert list(read(hit("same", 0, chunk_index=9), 1)) == []
     named = [Chunk("same", 0, source="book", metadata={"chunk_index": place}, id=str(place)) for place in range(3)]
     assert [chunk.id for chunk in neighbors_among(named)(named[0], 1)] == ["0", "1"]
-
-
-def test_other_keys_can_be_named():
-    chunks = [Chunk(f"verse {place}", 0, metadata={"poem": "a", "verse": place}) for place in range(4)]
-    read = neighbors_among(chunks, source_key="poem", position_key="verse")
-    assert texts(read(chunks[2], 1)) == ["verse 1", "verse 2", "verse 3"]
-
-
-def test_a_list_without_chunks_has_no_neighbours():
-    assert list(neighbors_among([])(hit("text", 0, chunk_index=0), 3)) == []
 
 
 def test_a_source_that_was_added_twice_has_each_neighbour_once():

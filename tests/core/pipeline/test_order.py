@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from oprag import Chunk, arrange
-from oprag.errors import ChunkError, MissingPositionError, OptionError, PositionWarning
+from oprag.errors import ChunkError, MissingPositionError, OptionError
 from tests.helpers import hit, ranks, texts
 
 
@@ -30,10 +30,6 @@ def test_each_order(order, expected):
     assert ranks(arrange(SIX, order=order)) == expected
 
 
-def test_edges_puts_the_best_at_both_ends_of_an_odd_number_too():
-    assert ranks(arrange(SIX[:5], order="edges")) == [0, 2, 4, 3, 1]
-
-
 def test_random_is_a_seeded_permutation():
     many = line(range(50))
     first = ranks(arrange(many, order="random"))
@@ -41,12 +37,6 @@ def test_random_is_a_seeded_permutation():
     assert first != list(range(50))
     assert first == ranks(arrange(many, order="random", seed=0))
     assert first != ranks(arrange(many, order="random", seed=1))
-
-
-def test_ties_keep_rank():
-    chunks = [hit(f"text {rank}", rank, page=page) for rank, page in enumerate([2, 1, 2, 1, 1, 2])]
-    with pytest.warns(PositionWarning, match="ordered by retrieval rank"):
-        assert ranks(arrange(chunks)) == [1, 3, 4, 0, 2, 5]
 
 
 # --- sources ---
@@ -77,17 +67,6 @@ DOC2, DOC9, DOC10 = ["doc2.1", "doc2.4", "doc2.9"], ["doc9.1", "doc9.3"], ["doc1
 )
 def test_each_source_order(source_ranking, expected):
     assert texts(arrange(three_sources(), source_ranking=source_ranking)) == expected
-
-
-def test_a_source_order_function_sees_the_chunks_of_one_source_in_order():
-    seen = []
-
-    def note(chunks):
-        seen.append(texts(chunks))
-        return 0
-
-    assert texts(arrange(three_sources(), source_ranking=note)) == [*DOC10, *DOC2, *DOC9]
-    assert seen == [DOC10, DOC2, DOC9]
 
 
 def test_keys_that_cannot_be_compared_are_refused():
@@ -122,18 +101,6 @@ def test_the_total_of_a_source(scores, first):
     assert arrange(scored(*scores), source_ranking="score_sum")[0].source == first
 
 
-def test_groups_are_a_matter_of_source_order_alone():
-    assert ranks(arrange(three_sources(), order="rank", source_ranking="name")) == [0, 1, 2, 3, 4, 5]
-    assert ranks(arrange(three_sources(), order="edges", source_ranking="name")) == [0, 2, 4, 5, 3, 1]
-
-
-@pytest.mark.filterwarnings("ignore::oprag.errors.SourceWarning")
-@pytest.mark.parametrize(("source_ranking", "expected"), [("name", [1, 2, 0]), ("best_first", [0, 1, 2])])
-def test_chunks_without_a_source_stand_behind_named_ones_in_natural_sort(source_ranking, expected):
-    chunks = [Chunk("nowhere", 0), hit("ten", 1, source="10"), hit("twelve", 2, source="12")]
-    assert ranks(arrange(chunks, source_ranking=source_ranking)) == expected
-
-
 # --- missing positions ---
 
 HOLES = [hit("lost", 0), *[hit(f"at {9 - rank}", rank, chunk_index=9 - rank) for rank in (1, 2)], hit("gone", 3)]
@@ -150,13 +117,6 @@ HOLES = [hit("lost", 0), *[hit(f"at {9 - rank}", rank, chunk_index=9 - rank) for
 )
 def test_each_policy_for_missing_positions(policy, expected):
     assert texts(arrange(HOLES, on_missing_position=policy)) == expected
-
-
-@pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
-@pytest.mark.parametrize("policy", ["last", "first"])
-def test_a_missing_position_is_a_matter_of_its_own_source(policy):
-    other = [hit("other", 4, source="other", chunk_index=0)]
-    assert texts(arrange([*HOLES, *other], on_missing_position=policy))[-1] == "other"
 
 
 def test_a_missing_position_can_be_an_error():
@@ -182,10 +142,6 @@ def test_a_rank_that_is_used_twice_is_refused():
     with pytest.raises(ChunkError, match="two chunks have rank 3") as caught:
         arrange([hit("a", 3, chunk_index=0), twin])
     assert caught.value.value == twin
-
-
-def test_ranks_may_have_gaps():
-    assert ranks(arrange([hit("b", 70, chunk_index=1), hit("a", 90, chunk_index=0)])) == [90, 70]
 
 
 def test_nothing_but_the_place_of_a_chunk_changes():

@@ -49,9 +49,3 @@ def changed(change: Callable[[list[str]], object]) -> list[str]:
 def test_in_any_other_list_the_index_is_the_rank(items: list[str]):
     chunks = chunks_of(items)
     assert by_rank(chunks, items) is chunks
-
-
-def test_it_is_equal_to_a_list():
-    assert ordered() == ["b", "a", "c"]
-    assert repr(ordered()) == "['b', 'a', 'c']"
-    assert type(copy.copy(ordered())) is type(pickle.loads(pickle.dumps(ordered()))) is list

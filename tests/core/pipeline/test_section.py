@@ -132,17 +132,6 @@ def test_a_passage_has_the_section_of_its_first_chunk():
     assert cited[0].to_dict()["section"] == "One"
 
 
-def test_metadata_come_first():
-    chunks = stored(["# One\n\nText.", "Text."])
-    named = Chunk("Text.", 1, "manual.md", {"chunk_index": 1, "section": "Two"}, id="manual.md-1")
-    reads = Reads(chunks)
-    context = build_context([chunks[0], named], read_neighbors=reads, header="{section}|", stitch=False)
-    assert shown(context) == ["One", "Two"]
-    assert reads.asked == ["manual.md"]
-    build_context([named], read_neighbors=reads, header="{section}|")
-    assert reads.asked == ["manual.md"]
-
-
 class Reads:
     """Reads neighbors, and remembers the sources."""
 
@@ -153,14 +142,6 @@ class Reads:
     def __call__(self, chunk: Chunk, number: int) -> Any:
         self.asked.append(chunk.source)
         return self._read(chunk, number)
-
-
-@pytest.mark.parametrize("header", [None, "{source}", "{{section}}", lambda passage: passage.chunks[0].section])
-def test_nothing_is_read_for_other_headers(header: Any):
-    chunks = stored(["# One\n\nText.", "Text."])
-    reads = Reads(chunks)
-    assert "One" not in build_context(chunks[1:], read_neighbors=reads, header=header).text
-    assert reads.asked == []
 
 
 def test_sources_are_read_once_and_at_most_ten():
@@ -218,14 +199,6 @@ def test_a_function_may_leave_out_the_chunk_itself():
     others = [one for one in chunks if one.rank != chunks[2].rank]
     context = build_context([chunks[2]], read_neighbors=lambda chunk, number: others, header="{section}|")
     assert shown(context) == ["One > Two"]
-
-
-def test_chunks_with_equal_texts_are_told_apart_by_id():
-    chunks = stored(["# One\n\nFirst.", "Same.", "# Two\n\nSecond.", "Same."])
-    assert sections([chunk.text for chunk in chunks]) == ["One", "One", "Two", "Two"]
-    nameless = [Chunk(one.text, one.rank, one.source, one.metadata) for one in chunks]
-    context = build_context(nameless, read_neighbors=lambda chunk, number: nameless, header="{section}|", stitch=False)
-    assert shown(context) == ["One", "", "Two", ""]
 
 
 def test_a_working_context_keeps_the_sections_of_a_search():

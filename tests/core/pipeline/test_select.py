@@ -18,23 +18,11 @@ def chosen(chunks: Sequence[Chunk], **options: Any) -> tuple[list[int], list[tup
 FIVE = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(5)]
 
 
-def test_the_first_k_are_kept():
-    assert chosen(FIVE, k=3) == ([0, 1, 2], [(3, "k", 3), (4, "k", 3)])
-    assert chosen(FIVE, k=9) == ([0, 1, 2, 3, 4], [])
-
-
 def test_candidates_beyond_max_candidates_are_not_looked_at():
     assert chosen(FIVE, k=2, max_candidates=3) == (
         [0, 1],
         [(2, "k", 2), (3, "max_candidates", 3), (4, "max_candidates", 3)],
     )
-
-
-def test_a_duplicate_makes_room_for_the_next_candidate():
-    chunks = [hit("same", 0, chunk_index=1), hit("same", 1, chunk_index=1), hit("other", 2, chunk_index=2)]
-    assert chosen(chunks, k=2) == ([0, 2], [(1, "duplicate", 0)])
-    # With `max_candidates` the room stays empty.
-    assert chosen(chunks, k=2, max_candidates=2) == ([0], [(1, "duplicate", 0), (2, "max_candidates", 2)])
 
 
 @pytest.mark.parametrize(
@@ -65,22 +53,6 @@ def test_an_equal_id_makes_a_duplicate_where_nothing_else_does(given, without_id
     assert chosen([changed(chunk, id=None) for chunk in chunks[:2]])[0] == without_ids
 
 
-def test_the_best_of_many_duplicates_is_kept():
-    chunks = [hit("same", rank, chunk_index=1) for rank in (4, 2, 7)]
-    assert chosen(chunks) == ([2], [(4, "duplicate", 2), (7, "duplicate", 2)])
-    assert "rank 2" in build_context(chunks).dropped[0].detail
-
-
-@pytest.mark.parametrize("policy", ["last", "first"])
-def test_a_chunk_without_a_position_is_kept(policy):
-    assert chosen([*FIVE[:3], hit("lost", 5)], on_missing_position=policy) == ([0, 1, 2, 5], [])
-
-
-def test_a_chunk_without_a_position_can_be_dropped():
-    chunks = [hit("lost", 9), *FIVE[:3]]
-    assert chosen(chunks, on_missing_position="drop", k=2) == ([0, 1], [(2, "k", 2), (9, "on_missing_position", None)])
-
-
 def test_missing_positions_beyond_max_candidates_are_no_error():
     chunks = [*FIVE[:3], hit("lost", 5)]
     assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
@@ -88,14 +60,6 @@ def test_missing_positions_beyond_max_candidates_are_no_error():
         chosen(chunks, on_missing_position="error", k=3)
     assert caught.value.value.position.kind is PositionKind.NONE
     assert "source" in str(caught.value)
-
-
-def test_equal_texts_with_one_position_key_do_not_warn_of_copies():
-    """The source may repeat them on a page that is the key."""
-    chunks = [changed(hit(text, rank, page=2), id=f"{rank}") for rank, text in enumerate(["Yes.", "No.", "Yes."])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert chosen(chunks, position_key="page")[0] == [0, 1]
 
 
 @pytest.mark.parametrize(("k", "warns"), [(None, True), (3, True), (2, False), (5, False)])
@@ -111,9 +75,3 @@ def test_copies_with_other_ids_warn_if_they_cost_chunks(k: int | None, warns: bo
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert chosen(same_id)[0] == [0]
-
-
-def test_copies_beyond_max_candidates_do_not_count():
-    chunks = [changed(hit(text, rank, chunk_index=int(text)), id=f"{rank}") for rank, text in enumerate("11222")]
-    with pytest.warns(RetrievalWarning, match="1 retrieved chunk is a copy of others .* leaves 2 of 3"):
-        assert chosen(chunks, k=3, max_candidates=3)[0] == [0, 2]

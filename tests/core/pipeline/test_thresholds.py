@@ -41,13 +41,6 @@ def test_chunks_unlike_the_question_go_with_the_reason_and_the_value():
     assert drop.chunk.similarity == drop.value
 
 
-def test_the_scale_is_that_of_the_cosine_whatever_the_length_of_a_vector():
-    assert chosen([at(59, 0, 100), at(61, 1, 1e30), at(59, 2, 1e-30)], similarity_threshold=0.5) == (
-        [0, 2],
-        {1: "similarity_threshold"},
-    )
-
-
 def test_a_threshold_of_one_keeps_what_equals_the_question():
     # LangChain's EmbeddingsFilter compares with ">", and drops an identical vector.
     generator = np.random.default_rng(0)
@@ -69,41 +62,6 @@ def test_the_better_ranked_of_two_redundant_chunks_stays():
     assert drop.detail == "similarity to rank 0 1.000, threshold 0.95"
 
 
-def test_redundancy_alone_needs_no_question():
-    context = build_context([at(10, 0), at(10, 1)], redundancy_threshold=0.95)
-    assert ranks(context.kept) == [0]
-    assert context.kept[0].similarity is None
-
-
-def test_what_is_unlike_the_question_makes_nothing_redundant():
-    # Rank 0 is nearest to rank 1, but it goes first.
-    assert chosen([at(61, 0), at(55, 1)], similarity_threshold=0.5, redundancy_threshold=0.9) == (
-        [1],
-        {0: "similarity_threshold"},
-    )
-
-
-def test_k_takes_what_the_thresholds_left():
-    chunks = [at(10, 0), at(10.5, 1), at(80, 2), at(40, 3), at(-30, 4)]
-    assert chosen(chunks, k=2, similarity_threshold=0.5, redundancy_threshold=0.99) == (
-        [0, 3],
-        {1: "redundancy_threshold", 2: "similarity_threshold", 4: "k"},
-    )
-
-
-def test_thresholds_look_at_the_candidates_alone():
-    assert chosen([at(70, 0), at(10, 1), at(10, 2)], max_candidates=2, similarity_threshold=0.5) == (
-        [1],
-        {0: "similarity_threshold", 2: "max_candidates"},
-    )
-
-
-def test_the_context_can_be_empty():
-    context = build_context([at(70, 0)], question_vector=QUESTION, similarity_threshold=0.9, token_budget=5)
-    assert context.kept == ()
-    assert (context.text, context.tokens) == ("", 0)
-
-
 def test_min_keep_brings_the_best_ranked_back():
     chunks = [at(80, 0), at(70, 1), at(75, 2), at(60.5, 3)]
     assert chosen(chunks, similarity_threshold=0.5, min_chunks=2) == (
@@ -120,15 +78,6 @@ def test_min_keep_prefers_what_repeats_nothing():
     assert chosen(chunks, min_chunks=2, **options) == ([0, 2], {1: "similarity_threshold"})
     assert chosen(chunks, min_chunks=3, **options) == ([0, 1, 2], {})
     assert chosen(chunks, min_chunks=9, **options) == ([0, 1, 2], {})
-
-
-def test_min_keep_without_a_threshold_changes_nothing():
-    assert chosen([at(80, 0), at(70, 1)], min_chunks=1) == ([0, 1], {})
-
-
-def test_no_threshold_looks_at_no_vector():
-    broken = Chunk("text", 0, source="book", vector=np.array([np.nan, np.nan], dtype=np.float32))
-    assert ranks(build_context([broken], question_vector=QUESTION).kept) == [0]
 
 
 @pytest.mark.parametrize(
@@ -176,17 +125,6 @@ def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, m
 def test_a_question_without_a_usable_vector_is_an_error(question, message):
     with pytest.raises(EmbeddingError, match=message):
         build_context([at(10, 0)], question_vector=question, similarity_threshold=0.5)
-
-
-def test_lists_and_numbers_of_another_type_are_vectors_too():
-    chunks = [
-        hit("a", 0, chunk_index=0),
-        hit("b", 1, chunk_index=1),
-    ]
-    vectors: list[Any] = [[1, 0], np.array([0, 1], dtype=np.int64)]
-    chunks = [Chunk(**{**vars(chunk), "vector": vector}) for chunk, vector in zip(chunks, vectors, strict=True)]
-    context = build_context(chunks, question_vector=[2.0, 0], similarity_threshold=0.5)  # type: ignore[arg-type]
-    assert ranks(context.kept) == [0]
 
 
 def test_nothing_given_is_changed():

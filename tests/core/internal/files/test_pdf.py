@@ -10,7 +10,7 @@ import pytest
 from oprag._internal.files import pdf_child
 from oprag._internal.files.pdf import is_pdf, pdf_pages
 from oprag.errors import InputFileError, MissingExtraError
-from tests.pdfs import encrypted, pdf
+from tests.pdfs import pdf
 
 PAGES = (
     "The harbour of Aldmere has nine cranes.\nShips wait outside when the wind blows from the west.",
@@ -18,10 +18,6 @@ PAGES = (
     "",
     "A comet crossed the sky in March.\nEach crane of the harbour lifts forty tons.",
 )
-
-
-def test_the_text_of_each_page():
-    assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)
 
 
 @pytest.mark.parametrize(
@@ -36,10 +32,6 @@ def test_the_text_of_each_page():
 )
 def test_a_pdf_is_known_by_its_name_or_its_first_bytes(name, data, expected):
     assert is_pdf(name, data) is expected
-
-
-def test_a_file_that_opens_without_a_password_is_read():
-    assert pdf_pages("a.pdf", encrypted(pdf(*PAGES), user=""), "cli") == list(PAGES)
 
 
 def test_any_damage_is_told_or_harmless():
@@ -116,8 +108,3 @@ def test_a_program_with_python_in_it_uses_the_interpreter_of_its_environment(mon
     monkeypatch.setattr(sys, "executable", executable)
     assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)
     assert started.call_args.args[0][0] == str(Path(sys.exec_prefix, "bin", "python3"))
-
-
-def test_a_path_of_packages_may_have_other_objects(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path, Path("folder")])
-    assert pdf_pages("a.pdf", pdf(*PAGES), "cli") == list(PAGES)

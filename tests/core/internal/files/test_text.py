@@ -6,10 +6,6 @@ from oprag._internal.files.reading import file_text
 from oprag.errors import InputFileError
 
 
-def test_line_ends_stay_and_a_byte_order_mark_goes():
-    assert file_text("a.txt", b"\xef\xbb\xbfone\r\ntwo\n") == "one\r\ntwo\n"
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [

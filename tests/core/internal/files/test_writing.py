@@ -1,8 +1,6 @@
 import os
-import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -33,13 +31,6 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     for path in (locked / "t.csv", tmp_path / "link"):
         with pytest.raises(OptionError, match="is not writable"):
             check_target(path, kind=ANY)
-
-
-@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="a link of Unix")
-def test_a_link_to_a_pipe_without_a_path_is_written_to():
-    code = "from oprag._internal.files.writing import *\nimport pathlib\n"
-    code += "with replacing(pathlib.Path('/dev/stdout')) as file: file.write(b'here')"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"here"
 
 
 def test_a_file_is_replaced(tmp_path):
