@@ -1,6 +1,5 @@
 """Models of an experiment: the clients of real packages against a server's faults, and the packaged model."""
 
-import pickle
 import threading
 from typing import Any
 
@@ -113,30 +112,6 @@ class TestIdentity:
         assert second != first
         monkeypatch.setenv("OPENAI_BASE_URL", "http://me:another@elsewhere/v1")
         assert ModelSpec("openai:gpt-x").open().identity == second
-
-    def test_the_login_in_an_address_is_no_part_of_it(self):
-        def at(address):
-            return ModelSpec("openai:gpt-x", base_url=address).open().identity
-
-        assert at("http://me:secret@host/v1") == at("http://you:another@host/v1") != at("http://me:secret@other/v1")
-
-    def test_it_is_the_same_in_every_process(self):
-        spec = ModelSpec("openai:gpt-x", temperature=0, base_url="http://me:secret@host/v1")
-        code = f"import pickle; print(pickle.loads({pickle.dumps(spec)!r}).open().identity)"
-        assert run_python(code).strip() == spec.open().identity
-
-    def test_of_llama_index(self):
-        from llama_index.llms.openai_like import OpenAILike
-
-        def of(**settings):
-            return (
-                ModelSpec(OpenAILike(**{"model": "m", "api_base": "http://host/v1", "api_key": "-"} | settings))
-                .open()
-                .identity
-            )
-
-        assert of() == of(api_key="other") == of(timeout=3, max_retries=1)
-        assert len({of(), of(temperature=0.9), of(model="n"), of(api_base="http://other/v1")}) == 4
 
 
 class TestLocal:

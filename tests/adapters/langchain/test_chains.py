@@ -9,21 +9,15 @@ import pytest
 from langchain.agents import create_agent
 from langchain_classic.chains import (
     RetrievalQA,
-    create_retrieval_chain,
 )
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
+from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import RecordingChatModel, numbers_of
 from tests.adapters.scripted import QUESTION, part_numbers
-
-PROMPT = ChatPromptTemplate.from_messages([("system", "Answer from this:\n{context}"), ("human", "{input}")])
 
 
 @pytest.fixture
@@ -37,10 +31,6 @@ def in_order(store: InMemoryVectorStore) -> list[int]:
     return sorted(numbers_of(store.similarity_search(QUESTION, k=6)))
 
 
-def answer_from(model: RecordingChatModel, retriever: Any) -> Any:
-    return create_retrieval_chain(retriever, create_stuff_documents_chain(model, PROMPT))
-
-
 async def test_retrieval_qa(model, retriever, in_order):
     chain = RetrievalQA.from_chain_type(model, retriever=retriever, return_source_documents=True)
     result = chain.invoke({"query": QUESTION})
@@ -48,24 +38,6 @@ async def test_retrieval_qa(model, retriever, in_order):
     assert numbers_of(result["source_documents"]) == in_order
     assert await chain.ainvoke({"query": QUESTION}) == result
     assert [part_numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
-
-
-async def test_create_retrieval_chain(model, retriever, in_order):
-    chain = answer_from(model, retriever)
-    result = chain.invoke({"input": QUESTION})
-    assert result["answer"] == "An answer."
-    assert numbers_of(result["context"]) == in_order
-    assert (await chain.ainvoke({"input": QUESTION}))["context"] == result["context"]
-    streamed = list(chain.stream({"input": QUESTION}))
-    assert [numbers_of(part["context"]) for part in streamed if "context" in part] == [in_order]
-    assert [part_numbers(prompt) for prompt in model.prompts] == [in_order] * 3
-
-
-def test_our_compressor_in_a_compression_retriever(store, model, in_order):
-    base = store.as_retriever(search_kwargs={"k": 12})
-    outer = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(k=6), base_retriever=base)
-    answer_from(model, outer).invoke({"input": QUESTION})
-    assert part_numbers(model.prompts[0]) == in_order
 
 
 class Searching(RecordingChatModel):

@@ -7,7 +7,6 @@ import warnings
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever, ParentDocumentRetriever
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.stores import InMemoryStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -15,13 +14,11 @@ from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import ChunkError, OptionError, PositionWarning, SourceWarning
 from oprag.langchain import (
-    OrderPreservingChain,
     OrderPreservingRetriever,
     check_positions,
     stamp_positions,
-    write_positions,
 )
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, parts, prose, store_of
+from tests.adapters.langchain.conftest import giving, parts, prose, store_of
 from tests.adapters.langchain.test_store_order import split, windows
 from tests.unknown_store import UnknownStore
 
@@ -142,15 +139,6 @@ def test_our_retriever_has_its_texts():
         check_positions(by_filter)
 
 
-def test_a_chain_is_checked_by_its_retriever():
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=store_of(windows("a.txt", 1)))
-    assert only(check_positions(chain)).kind is PositionKind.STORE
-    chain = OrderPreservingChain(
-        llm=RecordingChatModel(), retriever=store_of([Document("a", metadata={"book": "b"})]), source_key="book"
-    )
-    assert only(check_positions(chain)).source == "b"
-
-
 def test_a_store_that_is_not_known_is_left_out_beside_one_that_is():
     known, unknown = store_of(windows("a.txt", 1)), UnknownStore(store_of(windows("b.txt", 2)))
     found = check_positions(
@@ -204,21 +192,6 @@ def test_invalid_options_are_refused(options, message):
         check_positions(parts(), **options)
 
 
-def test_nothing_is_embedded_or_changed():
-    class Counting(DeterministicFakeEmbedding):
-        def embed_documents(self, texts):
-            raise AssertionError
-
-        def embed_query(self, text):
-            raise AssertionError
-
-    store = store_of(split("a.txt", 1))
-    before = repr(store.store)
-    store.embedding = Counting(size=16)
-    check_positions(store, read_source={})
-    assert repr(store.store) == before
-
-
 # Suggestions.
 
 
@@ -247,21 +220,6 @@ def test_the_line_of_a_check_with_a_filter_deletes_nothing_of_other_tenants():
     (note,) = check_positions(mine).notes
     exec(note.suggestion, {"store": store, "retriever": mine, "check_positions": check_positions})
     assert [row["metadata"]["tenant"] for row in store.store.values()] == ["b"] * len(chunks)
-
-
-@pytest.mark.parametrize("name", ["/data/guide.html", "report.docx", "book.txt", "version 1.2"])
-def test_texts_are_read_from_the_documents_of_the_loader(name: str):
-    documents = [
-        Document("\n".join(f"Part {number}: {prose(9, number)}" for number in range(40)), metadata={"source": name})
-    ]
-    splitter = RecursiveCharacterTextSplitter(chunk_size=120, chunk_overlap=0)
-    store = store_of(splitter.split_documents(documents))
-    line = only(check_positions(store)).suggestion
-    assert line.startswith("write_positions(store, read_source=documents)")
-    exec(line, {"store": store, "documents": documents, "write_positions": write_positions})
-    checked = only(check_positions(store))
-    assert (checked.problem, checked.kind) == ("", PositionKind.STAMPED)
-    assert check_positions(store, read_source=documents).ok
 
 
 def test_the_line_reads_all_of_a_source_that_was_read_in_part():

@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain.agents.middleware import PIIMiddleware
-from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 
 from oprag import Chunk, WorkingContext
@@ -23,7 +21,6 @@ from oprag.agents.search_result_blocks import is_block
 from oprag.langchain import (
     OrderPreservingMiddleware,
     cited_message,
-    create_search_tool,
     lay_out_messages,
     working_context_of,
 )
@@ -270,26 +267,3 @@ async def test_claude_cites_our_passages(layout: Any, numbers: list[int], is_asy
     assert given == annotations_of(written)
     # As annotations of ours.
     assert [one["extras"]["oprag"]["number"] for one in annotations_of(cited_message(cited))] == numbers
-
-
-def test_a_result_without_middleware_is_complete():
-    documents = [
-        Document(text, metadata={"source": "[2] log.pdf", "page": 4, "start_index": start})
-        for text, start in (("It ends.", 10), ("It goes on.", 40), ("Begin. It", 0))
-    ]
-    one = create_search_tool(RunnableLambda(lambda _: documents), content="search_result")
-    message = one.invoke({"type": "tool_call", "name": "search", "args": {"query": "?"}, "id": "a"})
-    assert message.content == [
-        {
-            "type": "search_result",
-            "source": "[2] log.pdf",
-            "title": "[ 2 ] log.pdf, page 4",
-            "content": [{"type": "text", "text": text}],
-            "citations": {"enabled": True},
-        }
-        for text in ("Begin. It\n\nIt ends.", "It goes on.")
-    ]
-    assert [document.page_content for document in message.artifact] == ["Begin. It", "It ends.", "It goes on."]
-    # Nothing has a number, so that nothing of ours is cited.
-    cited = working_context_of({"messages": [message]}).cited(claude([message]))
-    assert (cited.citations, cited.unknown) == ((), ("[ 2 ] log.pdf, page 4",))

@@ -76,14 +76,6 @@ def test_an_unknown_search_of_the_index_is_refused(index, by: Any):
         DocumentIndexRetriever(index=index, search=by)
 
 
-@both_sides
-async def test_k_of_a_call_goes_before_k_of_the_construction(index, is_async: bool):
-    retriever = DocumentIndexRetriever(index=index, k=2)
-    assert len(await ask(retriever, QUESTION, is_async=is_async, k=5)) == 5
-    assert len(await ask(retriever, QUESTION, is_async=is_async, k=None)) == 2
-    assert len(await ask(retriever, QUESTION, is_async=is_async)) == 2
-
-
 # Refusals
 
 
@@ -135,15 +127,3 @@ def test_a_filter_is_refused_and_not_dropped(retriever):
 
 
 # Thresholds
-
-
-@both_sides
-async def test_an_index_without_vectors_leaves_thresholds_to_other_embeddings(embedder, is_async: bool):
-    index = DocumentIndex.from_texts(TEXTS, None, word_offsets, chunk_size=SIZE)
-    words = DocumentIndexRetriever(index=index, k=6, search="bm25")
-    ordered = OrderPreservingRetriever(retriever=words, redundancy_threshold=0.99, embeddings=embedder)
-    found = places(await ask(ordered, QUESTION, is_async=is_async))
-    assert sorted(found) == sorted(
-        (c.metadata["source"], c.metadata["chunk_index"]) for c in index.search(QUESTION, 6, "bm25")
-    )
-    assert len(embedder.embedded) == len(found)

@@ -1,27 +1,15 @@
 """The retriever itself: what it wraps, how many documents it brings, and what it refuses."""
 
-import copy
-import pickle
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.runnables import ConfigurableField
 from pydantic import ValidationError
 
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
-
-
-def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
-    class Small(OrderPreservingRetriever):
-        k: int | None = 3
-
-    retriever = Small(vectorstore=store)
-    assert (retriever.k, retriever.token_budget) == (3, None)
-    assert len(retriever.invoke(QUESTION)) == 3
 
 
 def test_a_k_of_the_user_is_the_only_limit():
@@ -44,15 +32,6 @@ def test_k_of_a_call_goes_before_k_of_the_construction(store):
     assert numbers_of(retriever.invoke(QUESTION)) == sorted(best[:2])
     assert numbers_of(retriever.invoke(QUESTION, None, k=5)) == sorted(best)
     assert numbers_of(retriever.invoke(QUESTION, None, k=None)) == sorted(best[:2])
-
-
-def test_every_option_can_be_a_configurable_field(store):
-    configurable = OrderPreservingRetriever(vectorstore=store, k=6).configurable_fields(
-        order=ConfigurableField(id="order")
-    )
-    best = numbers_of(store.similarity_search(QUESTION, k=6))
-    assert numbers_of(configurable.invoke(QUESTION)) == sorted(best)
-    assert numbers_of(configurable.invoke(QUESTION, config={"configurable": {"order": "rank"}})) == best
 
 
 def test_k_without_effect_warns():
@@ -87,24 +66,6 @@ def test_only_what_can_be_asked_is_wrapped(store):
     ):
         with pytest.raises(ValidationError, match=next(iter(wrong))):
             OrderPreservingRetriever(**wrong)
-
-
-def test_search_options_go_with_a_vector_store_only(store):
-    wrapped = store.as_retriever()
-    options: dict[str, Any]
-    for options in ({"search_kwargs": {"k": 3}}, {"search_type": "mmr"}):
-        with pytest.raises(ValidationError, match="require a vector store, got retriever=VectorStoreRetriever"):
-            OrderPreservingRetriever(retriever=wrapped, **options)
-
-
-@pytest.mark.parametrize(
-    "duplicate", [copy.copy, copy.deepcopy, lambda retriever: pickle.loads(pickle.dumps(retriever))]
-)
-def test_a_copy_does_the_same(store, duplicate: Any):
-    retriever = OrderPreservingRetriever(vectorstore=store, k=5, order="reverse_rank", tags=["mine"], annotate=True)
-    twin = duplicate(retriever)
-    assert twin.tags == ["mine"]
-    assert twin.invoke(QUESTION) == retriever.invoke(QUESTION)
 
 
 @pytest.mark.parametrize("name", ["search_kwargs", "vectorstore", "tags"])

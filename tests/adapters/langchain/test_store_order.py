@@ -118,17 +118,6 @@ def test_a_warning_names_one_action(wrap, action, named, monkeypatch):
         assert [one.rpartition("; ")[2] for one in told] == [action.format(option=option)]
 
 
-def test_overlapping_texts_confirm_it_without_a_warning():
-    chunks = windows("voyage.txt", 1)
-    retriever = over(store_of(chunks))
-    documents, told = found(retriever)
-    assert numbers(documents, chunks) == sorted(numbers(documents, chunks))
-    assert told == []
-    (source,) = retriever.get_context(QUESTION).sources
-    assert (source.kind, source.missing, source.runs) == (PositionKind.STORE, 0, 1)
-    assert "kind 6, insertion order: InMemoryVectorStore" in retriever.get_context(QUESTION).explain()
-
-
 def test_it_can_be_turned_off():
     chunks = windows("voyage.txt", 1)
     documents, told = found(over(store_of(chunks), store_order=False))

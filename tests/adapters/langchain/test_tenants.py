@@ -162,23 +162,6 @@ def per_user(tenant: str) -> RunnableConfig:
 
 
 @pytest.mark.parametrize("tenant", ["A", "B"])
-async def test_per_user_configuration_of_the_retriever(shared, tenant: str):
-    retriever = OrderPreservingRetriever(vectorstore=shared).configurable_fields(
-        search_kwargs=ConfigurableField(id="search_kwargs")
-    )
-    assert tenants(retriever.invoke(QUESTION, config=per_user(tenant))) == {tenant}
-    assert tenants(await retriever.ainvoke(QUESTION, config=per_user(tenant))) == {tenant}
-
-
-@pytest.mark.parametrize("tenant", ["A", "B"])
-async def test_per_user_configuration_reaches_the_wrapped_retriever(shared, tenant: str):
-    inner = shared.as_retriever().configurable_fields(search_kwargs=ConfigurableField(id="search_kwargs"))
-    retriever = OrderPreservingRetriever(retriever=inner)
-    assert tenants(retriever.invoke(QUESTION, config=per_user(tenant))) == {tenant}
-    assert tenants(await retriever.ainvoke(QUESTION, config=per_user(tenant))) == {tenant}
-
-
-@pytest.mark.parametrize("tenant", ["A", "B"])
 async def test_per_user_configuration_reaches_the_wrapped_retriever_of_a_context(shared, tenant: str):
     inner = shared.as_retriever().configurable_fields(search_kwargs=ConfigurableField(id="search_kwargs"))
     retriever = OrderPreservingRetriever(retriever=inner)

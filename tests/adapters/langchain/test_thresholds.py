@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import ConfigurableField
@@ -145,18 +144,6 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
     assert embeddings.embedded == (1, 0)
 
 
-def test_a_chain_has_the_thresholds_too(store, embeddings):
-    llm = FakeListChatModel(responses=["North."])
-    chain = OrderPreservingChain(llm=llm, retriever=store, **BOTH)
-    assert len(chain.invoke({"input": QUESTION})["context"]) == 3
-    assert embeddings.embedded == (1, 0)
-    documents = store.similarity_search(QUESTION, 6)
-    over = OrderPreservingChain(llm=llm, retriever=giving(documents), embeddings=embeddings, **BOTH)
-    assert len(over.invoke({"input": QUESTION})["context"]) == 3
-    with pytest.raises(ValidationError, match="set read_neighbors there"):
-        OrderPreservingChain(llm=llm, retriever=OrderPreservingRetriever(vectorstore=store), read_neighbors=around)
-
-
 RECIPROCAL = ["What is first?\nWhat is second?", "One.", "Two.", "All."]
 
 
@@ -272,14 +259,6 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
 # What a configured or copied part embeds.
 
 
-def test_reciprocal_embeds_the_question_once_and_equal_answers_once(store, embeddings):
-    llm = FakeListChatModel(responses=["1. North?\n2. South?\n3. East?\n4. West?", *["North."] * 4, "North."])
-    chain = OrderPreservingChain(llm=llm, retriever=store, embeddings=embeddings, method="reciprocal", **BOTH)
-    chain.invoke({"input": QUESTION})
-    assert embeddings.questions.count(QUESTION) == 1
-    assert embeddings.documents == ["North."]
-
-
 # Whose chunks neighbours are.
 
 
@@ -298,16 +277,6 @@ def test_a_tenant_never_sees_the_neighbours_of_another():
         OrderPreservingRetriever(retriever=inner, redundancy_threshold=0.99)
 
 
-def test_neighbours_are_found_through_a_compressor_too():
-    index = index_of(["One.", "The usual clause.", "Three."])
-    by_rank = OrderPreservingCompressor(order="rank")
-    compressing = ContextualCompressionRetriever(
-        base_compressor=by_rank, base_retriever=DocumentIndexRetriever(index=index, k=1)
-    )
-    retriever = OrderPreservingRetriever(retriever=compressing, neighbors=1)
-    assert texts(retriever.invoke("The usual clause?")) == ["One.", "The usual clause.", "Three."]
-
-
 @pytest.mark.parametrize("given", [None, 5, "text"])
 def test_a_reader_that_gives_something_else_is_named(store, given):
     retriever = OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=lambda document, number: given)
@@ -322,19 +291,6 @@ def test_a_failing_reader_names_the_chunk(store):
     message = r"neighbors of a chunk \(rank 0, source 'log\.txt', .*\) cannot be read: ConnectionError: refused"
     with pytest.raises(SourceReadError, match=message):
         OrderPreservingRetriever(vectorstore=store, neighbors=1, read_neighbors=failing).invoke(QUESTION)
-
-
-def test_redundancy_over_a_store_without_embeddings(store, embeddings):
-    class Bare(InMemoryVectorStore):
-        @property
-        def embeddings(self) -> Any:
-            return None
-
-    bare = Bare(embeddings)
-    bare.store = store.store
-    assert len(OrderPreservingRetriever(vectorstore=bare, redundancy_threshold=0.99).invoke(QUESTION)) == 5
-    with pytest.raises(ValidationError, match="thresholds require vectors"):
-        OrderPreservingRetriever(vectorstore=bare, similarity_threshold=0.5)
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

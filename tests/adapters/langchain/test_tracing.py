@@ -55,14 +55,3 @@ def test_bad_questions_and_wrong_documents_end_the_run_with_their_error(store, r
     with pytest.raises(ChunkError):
         OrderPreservingRetriever(retriever=giving(["text"])).invoke(QUESTION, {"callbacks": [runs]})
     assert [type(runs.failed[run["run_id"]]) for run in runs.started] == [QueryError, ChunkError]
-
-
-@both_sides
-async def test_tracing_is_told_the_store_and_the_embedding_model(store, runs, is_async: bool):
-    await call(OrderPreservingRetriever(vectorstore=store), is_async=is_async, config={"callbacks": [runs]})
-    (run,) = runs.started
-    assert {name: value for name, value in run["metadata"].items() if name.startswith("ls_")} == {
-        "ls_retriever_name": "orderpreserving",
-        "ls_vector_store_provider": "InMemoryVectorStore",
-        "ls_embedding_provider": "DeterministicFakeEmbedding",
-    }

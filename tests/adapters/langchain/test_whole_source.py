@@ -1,12 +1,11 @@
 """Small sources that are taken whole, from the searched store under the filter of the search."""
 
-import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from oprag.langchain import OrderPreservingRetriever
-from tests.adapters.langchain.conftest import giving, parts, store_of
+from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION
 
 
@@ -42,8 +41,3 @@ async def test_nothing_that_the_filter_excludes_is_read():
     )
     found = await retriever.ainvoke(QUESTION)
     assert [document.metadata["tenant"] for document in found] == ["me"] * 4
-
-
-def test_without_a_store_to_read_it_is_refused():
-    with pytest.raises(ValueError, match="whole_source_tokens=9 requires read_neighbors"):
-        OrderPreservingRetriever(retriever=giving(parts(3)), whole_source_tokens=9)

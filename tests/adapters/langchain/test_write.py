@@ -21,7 +21,6 @@ from oprag.stores import adapter, register_store
 from oprag.stores.in_memory import LangChainInMemory
 from tests.adapters.langchain.conftest import prose
 from tests.counting import CountingEmbeddings
-from tests.pdfs import pdf
 
 QUESTION = "Where does the river end?"
 TEXTS = {name: prose(500, seed) for name, seed in (("voyage.txt", 1), ("letters.txt", 2))}
@@ -102,38 +101,6 @@ def test_documents_that_were_found_before_do_not_change():
     held = store.similarity_search(QUESTION, k=9)
     assert write_positions(store, trust_store_order=True).written
     assert not any("chunk_index" in document.metadata for document in held)
-
-
-def test_a_pdf_that_was_loaded_page_by_page(tmp_path):
-    """The default of LangChain: a loader of pages, and a splitter without offsets."""
-    pages = [prose(120, seed) for seed in range(4)]
-    splitter = RecursiveCharacterTextSplitter(chunk_size=200, chunk_overlap=20)
-    documents = splitter.split_documents(
-        [
-            Document(page, metadata={"source": "a.pdf", "page": at, "page_label": f"{at + 1}"})
-            for at, page in enumerate(pages)
-        ]
-    )
-    book = {"a.pdf": "\n\n".join(pages)}
-    store = store_of(documents)
-    assert not in_order(asked(store)[0], book)
-    assert in_order(asked(store, store_order=True)[0], book)
-    (source,) = write_positions(store).sources
-    assert (source.written, source.field) == (len(documents), "InMemoryVectorStore, confirmed by page")
-    assert source.note == ""
-    found, told = asked(store)
-    assert (in_order(found, book), told) == (True, [])
-    (tmp_path / "a.pdf").write_bytes(pdf(*(page[:60] for page in pages)))
-    few = [
-        Document(page[start : start + 20], metadata={"source": "a.pdf", "page": at})
-        for at, page in enumerate(pages)
-        for start in (40, 0, 20)
-    ]
-    read = store_of(few)
-    (source,) = write_positions(read, read_source=tmp_path).sources
-    assert (source.written, source.field) == (len(few), "text of the source")
-    by_place = sorted(read.store.values(), key=lambda row: row["metadata"]["chunk_index"])
-    assert [row["text"] for row in by_place] == [page[start : start + 20] for page in pages for start in (0, 20, 40)]
 
 
 def test_the_record_manager_of_index_sees_no_change():

@@ -1,13 +1,7 @@
 """Continuity in LlamaIndex: how many candidates are fetched, and by whom."""
 
-import warnings
-
-import pytest
-
-from oprag.errors import RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
-    OrderPreservingRetriever,
     create_search_tool,
 )
 from tests.adapters.llama_index.test_store_order import QUESTION, index_of, numbers, windows
@@ -31,13 +25,3 @@ def test_a_search_tool_over_an_index_fetches_four_times_k():
     assert found == by_value(4 * K, K)
     plain = create_search_tool(index_of(NODES), k=K)
     assert found != numbers(plain.call(query=QUESTION).raw_output, NODES)
-
-
-def test_a_limit_of_k_is_told():
-    inner = index_of(NODES).as_retriever(similarity_top_k=K)
-    retriever = OrderPreservingRetriever(retriever=inner, k=K, continuity=0.5)
-    with pytest.warns(RetrievalWarning, match=r"only k=4 candidates.*retrieve 16.*similarity_top_k in LlamaIndex"):
-        retriever.retrieve(QUESTION)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        OrderPreservingRetriever(retriever=inner, k=2, continuity=0.5).retrieve(QUESTION)

@@ -127,13 +127,6 @@ def asked_by_vector(ours: Any) -> list[int]:
     return [scored.node.metadata["chunk_index"] for scored in ours.retrieve(QueryBundle(QUESTION, embedding=[1.0, 0]))]
 
 
-def test_the_vectors_of_the_store_are_enough_to_find_repetitions(vectors_alone):
-    ours = OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9)
-    assert asked_by_vector(ours) == [0, 1]
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=vectors_alone, redundancy_threshold=0.9)
-    assert asked_by_vector(engine) == [0, 1]
-
-
 def test_the_vectors_of_the_store_are_not_compared_with_those_of_settings(vectors_alone, of_settings):
     ours = OrderPreservingRetriever(retriever=vectors_alone, redundancy_threshold=0.9)
     assert asked_by_vector(ours) == [0, 1, 2]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from oprag import ContextOptions
 from oprag.agents.layouts import Layout
-from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool, working_context_of
+from oprag.llama_index import OrderPreservingFunctionAgent, create_search_tool
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
     NumberedRetriever,
@@ -34,23 +34,6 @@ def agent_with(turns: list[Turn], **options: Any) -> tuple[OrderPreservingFuncti
     llm = ScriptedAgentLLM(turns=turns)
     tools = options.pop("tools", None) or [create_search_tool(NumberedRetriever())]
     return OrderPreservingFunctionAgent(llm=llm, tools=tools, **options), llm
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_compact_is_one_context_in_source_order(streaming: bool):
-    turns: list[Turn] = [[{"query": "9 3"}], [{"query": "5 3"}, {"query": "1"}], "See [4]."]
-    agent, llm = agent_with(turns, layout="compact", streaming=streaming)
-    ctx = Context(agent)
-    answer = await agent.run("What?", ctx=ctx)
-    assert llm.results(1) == [f"{ALL}[1] book\nText 3 of book.\n\n[2] Text 9 of book."]
-    *earlier, last = llm.results(2)
-    assert all(text.endswith(ELSEWHERE) for text in earlier)
-    numbers = {4: 1, 1: 3, 3: 5, 2: 9} if "[3] Text 5" in last else {3: 1, 1: 3, 4: 5, 2: 9}
-    first, *others = (f"[{number}] Text {place} of book." for number, place in numbers.items())
-    assert last == ALL + "\n\n".join([first.replace("] ", "] book\n", 1), *others])
-    working = await working_context_of(ctx)
-    assert [chunk.text for chunk in working.context().kept] == [f"Text {place} of book." for place in (1, 3, 5, 9)]
-    assert working.cited(str(answer)).unknown == ()
 
 
 async def test_only_what_the_model_reads_changes():

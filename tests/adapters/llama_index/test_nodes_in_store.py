@@ -28,10 +28,9 @@ from llama_index.core.vector_stores import (
     MetadataFilter,
     MetadataFilters,
 )
-from pydantic import ValidationError
 
 from oprag.errors import OptionError
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingQueryEngine, OrderPreservingRetriever
 from oprag.llama_index.neighbors import neighbor_reader
 from oprag.llama_index.nodes import chunk_of
 from oprag.positions.stamp import stamps
@@ -315,25 +314,6 @@ def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, t
     retriever._filters = where(MetadataFilter(key="tenant", value=1, operator=FilterOperator.GT))
     with pytest.raises(OptionError, match="the filter of the search cannot be applied to neighbors"):
         neighbor_reader(index.docstore, retriever)(chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), 1)
-
-
-def test_an_index_that_is_given_to_read_from_shows_all_of_its_nodes():
-    nodes = windows("a", tenant="red")
-    for number, node in enumerate(nodes):
-        node.metadata["chunk_index"] = number
-    index = stored(nodes)
-    hits = VectorIndexRetriever(index, similarity_top_k=1).retrieve(nodes[4].get_content(MetadataMode.EMBED))
-    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
-        OrderPreservingPostprocessor(index=index, neighbors=1)
-    found = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
-    assert names(found) == ["a3", "a4", "a5"]
-    # Links that are there are followed.
-    linked = index_of(documents())
-    first = linked.docstore.get_document(next(iter(linked.index_struct.nodes_dict)))
-    found = OrderPreservingPostprocessor(read_neighbors=linked, neighbors=1).postprocess_nodes(
-        [NodeWithScore(node=first)]
-    )
-    assert [one.node.ref_doc_id for one in found] == ["ant", "ant"]
 
 
 def test_a_node_whose_text_was_replaced_has_the_neighbors_of_its_own():

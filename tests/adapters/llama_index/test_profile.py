@@ -57,14 +57,6 @@ def test_k_without_effect_warns(index, kind: Any):
         _ = made.postprocess_nodes(found) if kind is OrderPreservingPostprocessor else made.retrieve(QUESTION)
 
 
-def test_an_engine_around_our_retriever_warns_once_for_a_question(index):
-    retriever = OrderPreservingRetriever(retriever=index.as_retriever(), k=5)
-    engine = OrderPreservingQueryEngine(retriever=retriever, llm=RecordingLLM())
-    with pytest.warns(RetrievalWarning, match=FEW) as caught:
-        engine.query(QUESTION)
-    assert len(caught) == 1
-
-
 def test_a_saved_postprocessor_names_a_counter_that_it_left_out(path, index):
     made = OrderPreservingPostprocessor.from_profile(path, index=index, read_neighbors=index.docstore)
     assert set(made.to_dict()["left_out"]) == {"count_tokens", "index", "read_neighbors"}

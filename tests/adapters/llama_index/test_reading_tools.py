@@ -88,21 +88,6 @@ async def test_hits_are_read_in_order_and_numbered():
     assert len(await working_context_of(ctx)) == 4
 
 
-async def test_the_budget_of_the_conversation_is_that_of_the_search():
-    index = index_of(parts())
-    llm = ScriptedAgentLLM(turns=[SEARCH, [range_of("book", 1, 9)], "Done."])
-    tools = [
-        create_search_tool(index, k=1, token_budget=24, **BY_WORDS),
-        *create_reading_tools(index, token_budget=1_000, **BY_WORDS),
-    ]
-    agent = FunctionAgent(llm=llm, tools=list(tools))
-    ctx = Context(agent)
-    await agent.run("What?", ctx=ctx)
-    assert "passages omitted: token budget exhausted)" in llm.results()[1]
-    assert "Chunks 1 to 9" not in llm.results()[1]
-    assert (await working_context_of(ctx, **BY_WORDS)).tokens <= 24
-
-
 @pytest.mark.parametrize("is_async", [False, True], ids=["call", "acall"])
 def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
     _, read_around, read_range, outline, grep = tools_for(index_of(parts()))
@@ -219,6 +204,13 @@ async def test_what_cannot_list_its_chunks_refuses(kind: str):
     assert [output.is_error for output in outputs] == [False, True, True, True]
     for text in results[1:]:
         assert "cannot list the chunks of a source under the filter of the search; search instead" in text
+
+
+async def test_an_index_that_was_given_is_read():
+    index = index_of(parts())
+    searched = OrderPreservingRetriever(retriever=ListRetriever(ranked(parts()[5:6])), read_neighbors=index)
+    results, _, _ = await after(searched, SEARCH, [around(1, before=0, after=1)])
+    assert results[1] == "[1] (already shown)\n\n[2] book\nPart six of book.\n\n(Chunks 6 to 7 of 10 of book)"
 
 
 def test_bad_options():

@@ -164,17 +164,6 @@ async def test_nothing_found_is_said():
     assert [len(one.tool_output.raw_output) for one in results_in(output)] == [0, 0, 1]
 
 
-async def test_one_budget_for_all_searches():
-    turns: list[Turn] = [[{"query": "1 2"}], [{"query": "3 4 1"}], "Done."]
-    agent, llm = agent_with(turns, token_budget=16, count_tokens=lambda text: len(text.split()))
-    ctx = Context(agent)
-    output = await agent.run("What?", ctx=ctx)
-    assert llm.results()[0] == "[1] book\nText 1 of book.\n\n[2] Text 2 of book."
-    assert "omitted: token budget exhausted" in llm.results()[1]
-    # What does not fit has a number for its node all the same.
-    assert [node.metadata["oprag"]["number"] for node in results_in(output)[1].tool_output.raw_output] == [1, 3, 4]
-
-
 @pytest.mark.parametrize("memory_kind", [ChatMemoryBuffer, Memory, SavedMemory])
 async def test_the_next_run_goes_on_with_the_same_numbers(memory_kind: Any):
     turns: list[Turn] = [[{"query": "9 3"}], "First.", [{"query": "3 9 5"}], "Second [3]."]

@@ -167,23 +167,6 @@ def test_nodes_are_embedded_with_their_metadata_as_llama_index_does(model):
     assert model._inner.documents == ["title: Cooking\n\nBread is baked."]
 
 
-def test_a_query_engine_has_the_thresholds_too(index, model, ask):
-    engine = OrderPreservingQueryEngine(llm=MockLLM(), retriever=index.as_retriever(similarity_top_k=6), **BOTH)
-    assert ids(engine.query(QUESTION).source_nodes) == ["0", "3", "5"]
-    assert model.embedded == (1, 0)
-    assert ids(asyncio.run(engine.aquery(QUESTION)).source_nodes) == ["0", "3", "5"]
-    assert model.embedded == (1, 0)
-    # What was chosen before is not cut again.
-    nodes = index.as_retriever(similarity_top_k=6).retrieve(QUESTION)
-    assert len(engine.synthesize(QueryBundle(QUESTION), nodes).source_nodes) == 6
-    with pytest.raises(ValidationError, match="set read_neighbors there"):
-        OrderPreservingQueryEngine(
-            llm=MockLLM(),
-            retriever=OrderPreservingRetriever(retriever=index.as_retriever()),
-            read_neighbors=index.docstore,
-        )
-
-
 def test_a_query_that_was_expanded_has_the_mean_of_its_vectors(index, model, ask):
     bundle = QueryBundle(QUESTION, custom_embedding_strs=[TEXTS[0], TEXTS[1]])
     context = ask(

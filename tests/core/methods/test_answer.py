@@ -106,3 +106,12 @@ def test_a_repr_is_one_line_and_a_notebook_shows_escaped_text(method):
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert not {"\x1b", "\0", "\u202e"} & set(page)
+
+
+def test_a_notebook_shows_question_answer_and_context():
+    world = World(parts(4), answer=Completion("x" * 20_000))
+    page = world.answer("<Where?>", method="stuff")._repr_html_()
+    assert "question: &lt;Where?&gt;" in page
+    assert "Context(" in page
+    assert len(page) < 10_000
+    assert "note: " in World(sources={}).answer(method="stuff")._repr_html_()

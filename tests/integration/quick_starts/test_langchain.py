@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from pydantic import Field
 
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.quick_starts.checks import BY_STORE, NO_SOURCE, check_prompt, check_swap, in_order, warns_only
-from tests.integration.quick_starts.documents import TRANSCRIPT, html_text, text_of
+from tests.integration.quick_starts.documents import TRANSCRIPT, text_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -278,57 +277,6 @@ def test_retrieval_chain_over_a_saved_store(store, make_store, embeddings, data,
 # A graph of one's own over web pages, in small chunks that overlap by a half.
 
 
-def load_web_page(path: str) -> list[Document]:
-    """The helper of the tutorial, from a file and with Python's own parser."""
-    return [Document(page_content=html_text(Path(path).read_text("utf-8")), metadata={"source": path})]
-
-
-def test_custom_agent(embeddings, data):
-    from langchain.tools import tool
-    from langgraph.graph import END, START, MessagesState, StateGraph
-    from langgraph.prebuilt import ToolNode, tools_condition
-
-    docs = [load_web_page(path) for path in ("data/argparse.html", "data/logging.html")]
-    docs_list = [item for sublist in docs for item in sublist]
-    # The tutorial counts with tiktoken, which fetches its tables.
-    count_tokens = embeddings.embedder.tokenizer.encode
-    text_splitter = RecursiveCharacterTextSplitter(
-        chunk_size=100, chunk_overlap=50, length_function=lambda text: len(count_tokens(text).ids)
-    )
-    doc_splits = text_splitter.split_documents(docs_list)
-    vectorstore = InMemoryVectorStore.from_documents(documents=doc_splits, embedding=embeddings)
-
-    question = "What is formatted, and by which attributes of a record?"
-
-    def ask(retriever: BaseRetriever) -> list[tuple[str, str]]:
-        @tool
-        def retrieve_posts(query: str) -> str:
-            """Find passages about the modules."""
-            return "\n\n".join(doc.page_content for doc in retriever.invoke(query))
-
-        model = Recorder()
-        with_tool = model.bind_tools([retrieve_posts])
-        workflow = StateGraph(MessagesState)
-        workflow.add_node(
-            "generate_query_or_respond", lambda state: {"messages": [with_tool.invoke(state["messages"])]}
-        )
-        workflow.add_node("retrieve", ToolNode([retrieve_posts]))
-        workflow.add_node("generate_answer", lambda state: {"messages": [model.invoke(state["messages"])]})
-        workflow.add_edge(START, "generate_query_or_respond")
-        workflow.add_conditional_edges("generate_query_or_respond", tools_condition, {"tools": "retrieve", END: END})
-        workflow.add_edge("retrieve", "generate_answer")
-        workflow.add_edge("generate_answer", END)
-        workflow.compile().invoke({"messages": [HumanMessage(question)]})
-        documents = found(retriever.invoke(question))
-        check_prompt(model.prompt, documents)
-        return documents
-
-    with warns_only(BY_STORE):
-        before = ask(vectorstore.as_retriever(search_kwargs={"k": 8}))
-        after = ask(OrderPreservingRetriever(vectorstore=vectorstore, k=8))
-    check_swap([before], [after], texts(docs_list))
-
-
 # Files of other kinds.
 
 
@@ -362,22 +310,6 @@ def test_a_folder_of_everything(make_store, data):
     assert len({document.metadata["source"] for document in after}) > 4
     assert len(after) > 20
     assert in_order(found(after), raw_texts(docs))
-
-
-def test_rows_of_a_table(make_store, data):
-    from langchain_community.document_loaders import CSVLoader
-
-    loader = CSVLoader(file_path="data/msft.csv")
-    docs = loader.load()
-    vector_store = make_store("in_memory")
-    vector_store.add_documents(docs)
-
-    with Path("data/msft.csv").open(encoding="utf-8") as file:
-        rows = "\n".join(f"{name}: {value}" for row in csv.DictReader(file) for name, value in row.items())
-    with warns_only():
-        before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
-        after = OrderPreservingRetriever(vectorstore=vector_store, k=12).batch(QUESTIONS)
-    check_swap([*map(found, before)], [*map(found, after)], {"data/msft.csv": rows})
 
 
 def test_a_transcript_in_chunks_of_time(make_store, monkeypatch):

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.methods import Answer
-from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, run
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
 from tests.adapters.langchain.conftest import parts, store_of
 from tests.adapters.scripted import QUESTION, STEPS, both_sides
-from tests.meeting import Clock
 
 
 async def ask(chain: Any, *given: Any, is_async: bool, **more: Any) -> Answer:
@@ -49,30 +48,7 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
     assert len(plain.context.kept) >= len(answer.context.kept)
 
 
-def test_citations_need_a_header_that_can_hold_a_number():
-    with pytest.raises(ValueError, match="header"):
-        chain_of(Model(), cite=True, header=lambda passage: "above")
-    model = Model()
-    chain_of(model, cite=True, header="<{number}|{source}>").invoke(QUESTION)
-    assert model.read[0].startswith(f"ANSWER <1|{SOURCE}>\n")
-
-
 # Comparisons
-
-
-@both_sides
-async def test_the_seconds_of_a_comparison_leave_out_the_search(is_async: bool, monkeypatch: pytest.MonkeyPatch):
-    clock = Clock(monkeypatch)
-
-    class Slow(Found):
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> Any:
-            clock.jump(1_000)
-            return self.documents
-
-    chain = chain_of(Model(), retriever=Slow(documents=parts(2)))
-    methods = ["stuff", "refine"]
-    compared = await chain.aanswer_with(QUESTION, methods) if is_async else chain.answer_with(QUESTION, methods)
-    assert all(answer.seconds < 1_000 for answer in compared)
 
 
 CITING = "He sailed [3], twice [1, 3]. [9]"

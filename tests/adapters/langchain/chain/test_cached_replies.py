@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda, RunnableMap
 from pydantic import Field
 
 from oprag.methods import Usage
-from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, full_chain, run
+from tests.adapters.langchain.chain.conftest import Model, chain_of, full_chain
 from tests.adapters.langchain.chain.test_usage import answered, streamed_or_not
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 
@@ -58,20 +58,6 @@ class Reporting(Model):
     def _reporting(self, message: Any) -> Any:
         # As LangChain's cache does it: without the check that a new message goes through.
         return message.model_copy(update={"usage_metadata": self.usage, "response_metadata": self.about})
-
-
-@every_way
-@pytest.mark.parametrize(
-    "usage",
-    [{}, {"total_cost": 0.01}, {"input_tokens": 9}, {"output_tokens": 9}, {"input_tokens": None, "output_tokens": 3}],
-)
-async def test_usage_that_is_incomplete_is_estimated(usage: dict[str, Any], way: str):
-    # LangChain itself refuses such parts of a stream.
-    model = Reporting(usage=usage, disable_streaming=True)
-    chain = chain_of(model, count_tokens=lambda text: len(text.split()))
-    assert (await run(chain, way, {"input": QUESTION}))["answer"] == "An answer."
-    answer = chain.answer(QUESTION)
-    assert answer.usage == Usage(len(answer.calls[0].prompt.text.split()), 2, estimated=True)
 
 
 @streamed_or_not

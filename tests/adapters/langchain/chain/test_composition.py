@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, ranked, run
-from tests.adapters.langchain.conftest import parts, store_of
+from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 
 
@@ -66,12 +66,6 @@ def test_schemas():
     assert chain_of(Model(), documents_key=None).output_keys == ["answer"]
 
 
-def test_an_input_of_the_schema_can_be_asked():
-    chain = chain_of(Model())
-    given = chain.get_input_schema().model_validate({"input": QUESTION}).model_dump()
-    assert chain.invoke(given)["answer"] == "An answer."
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -90,16 +84,6 @@ def test_values_that_cannot_be_are_refused_when_the_chain_is_made(options: dict[
     given = {"llm": Model(), "retriever": Found(documents=[]), **options}
     with pytest.raises(ValueError):  # noqa: PT011 - which one is told by the option
         OrderPreservingChain(**given)
-
-
-def test_another_k_in_a_config_leaves_the_budget_over_a_store():
-    long = store_of([Document("word " * 4096, metadata={"source": "s", "chunk_index": number}) for number in range(9)])
-    chain = OrderPreservingChain(llm=Model(), retriever=long)
-    configured = chain.configurable_fields(k=ConfigurableField(id="k"))
-    found = configured.invoke({"input": QUESTION}, {"configurable": {"k": 8}})["context"]
-    limited = OrderPreservingChain(llm=Model(), retriever=long, k=8, token_budget=16_384)
-    assert found == limited.invoke({"input": QUESTION})["context"]
-    assert len(found) == 3
 
 
 def test_options_beside_a_retriever_with_options_of_its_own_are_refused(store):

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from oprag.langchain import OrderPreservingChain
-from tests.adapters.langchain.chain.conftest import Model, chain_of, run
+from tests.adapters.langchain.chain.conftest import Model, chain_of
 from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION, both_sides
 from tests.meeting import Meeting
@@ -56,16 +56,6 @@ async def all_of(chain: Any, inputs: list[Any], config: Any, *, is_async: bool) 
 
 
 @both_sides
-async def test_a_batch_with_a_config_for_each_question_has_one_limit(is_async: bool):
-    model = Model(meeting=Meeting(3))
-    chain = chain_of(model, count=4, method="map_reduce")
-    configs: Any = [{"max_concurrency": 3, "tags": [str(number)]} for number in range(4)]
-    inputs = [f"{number}?" for number in range(4)]
-    _ = await chain.abatch(inputs, configs) if is_async else chain.batch(inputs, configs)
-    assert model.peak == 3
-
-
-@both_sides
 @pytest.mark.parametrize("kind", ["sequence", "map", "config", "retry"])
 async def test_a_batch_of_a_chain_around_it_has_one_limit(is_async: bool, kind: str):
     model = Model(meeting=Meeting(3))
@@ -84,21 +74,6 @@ async def test_a_batch_of_a_chain_around_it_has_one_limit(is_async: bool, kind: 
         _ = await around.abatch(inputs, config) if is_async else around.batch(inputs, config)
     assert model.peak == 3
     assert len(model.calls) == 20
-
-
-@both_sides
-async def test_batches_one_after_the_other_have_limits_of_their_own(is_async: bool):
-    model = Model()
-    chain = chain_of(model, count=4, method="map_reduce")
-    peaks = []
-    for most in (1, 4):
-        model.meeting = Meeting(most)
-        config: Any = {"max_concurrency": most}
-        _ = await chain.abatch([QUESTION], config) if is_async else chain.batch([QUESTION], config)
-        peaks.append(model.peak)
-    model.meeting = Meeting(8)
-    await run(chain_of(model, count=10, method="map_reduce"), "ainvoke" if is_async else "invoke", QUESTION)
-    assert [*peaks, model.peak] == [1, 4, 8]
 
 
 NESTED = """

@@ -288,15 +288,6 @@ async def test_a_history_aware_retriever_gets_what_it_gets_from_create_retrieval
     assert len(mine.calls) == len(theirs.calls) == 2
 
 
-async def test_a_history_aware_retriever_without_a_history_searches_for_the_question():
-    model, searched = Model(), found()
-    chain = ours(model, create_history_aware_retriever(model, searched, CONDENSE))
-    chain.invoke({"input": QUESTION})
-    await chain.ainvoke({"input": QUESTION, "chat_history": []})
-    assert searched.asked == [QUESTION, QUESTION]
-    assert len(model.calls) == 2
-
-
 def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieval_chain():
     from langchain_core.runnables import RunnableLambda
 
@@ -309,18 +300,3 @@ def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieva
     for chain in (official(Model(), RunnableLambda(search)), ours(Model(), RunnableLambda(search))):
         chain.invoke({"input": QUESTION, "tenant": "t"})
     assert seen == [{"input": QUESTION, "tenant": "t"}] * 2
-
-
-def test_the_limits_over_a_vector_store_are_those_of_a_retriever_over_it(store):
-    chain = ours(Model(), store)
-    assert (chain.k, chain.token_budget) == (128, 16_384)
-    unlimited = ours(Model(), store, k=None, max_candidates=7, token_budget=None)
-    assert (unlimited.k, unlimited.token_budget) == (None, None)
-    assert len(unlimited.invoke({"input": QUESTION})["context"]) == 7
-
-
-def test_the_defaults_of_a_subclass_hold_over_a_vector_store(store):
-    class Small(OrderPreservingChain):
-        k: int | None = 3
-
-    assert len(Small(llm=Model(), retriever=store).invoke({"input": QUESTION})["context"]) == 3

@@ -10,16 +10,12 @@ from langchain_core.messages import (
     AIMessageChunk,
     ChatMessage,
     HumanMessage,
-    SystemMessage,
     ToolMessage,
 )
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 
 from oprag.errors import QueryError
-from oprag.langchain import OrderPreservingChain
 from oprag.methods import Message
-from tests.adapters.langchain.chain.conftest import Found, Model, chain_of, every_way, run
-from tests.adapters.langchain.conftest import parts
+from tests.adapters.langchain.chain.conftest import Model, chain_of, every_way, run
 from tests.adapters.scripted import QUESTION, by_step
 
 SAID = "Human: Who sailed?\nAssistant: Ada."
@@ -83,15 +79,3 @@ async def test_what_is_no_conversation_is_refused(history: Any, way: str):
     with pytest.raises(QueryError, match="chat_history"):
         await run(chain_of(model), way, {"input": QUESTION, "chat_history": history})
     assert model.calls == []
-
-
-async def test_condensing_can_be_left_out_and_the_prompt_still_has_the_conversation():
-    model, retriever = Model(), Found(documents=parts(1))
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "{context}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
-    )
-    chain = OrderPreservingChain(llm=model, retriever=retriever, prompts={"answer": prompt}, condense=False)
-    history = [SystemMessage("Be kind."), HumanMessage("Who sailed?"), AIMessage("Ada.")]
-    await chain.ainvoke({"input": "And then?", "chat_history": history})
-    assert retriever.asked == ["And then?"]
-    assert model.calls == [[SystemMessage(parts(1)[0].page_content), *history, HumanMessage("And then?")]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.tracers.schemas import Run
 
-from oprag.errors import ModelError, QueryError
+from oprag.errors import ModelError
 from tests.adapters.langchain.chain.conftest import (
     Found,
     Model,
@@ -75,21 +75,6 @@ async def test_answer_and_compare_are_one_run_each(collector):
     assert all(root.tags == ["t"] for root in collector.traced_runs)
 
 
-@every_way
-async def test_tags_metadata_and_name_of_the_call(collector, way: str):
-    config: Any = {"callbacks": [collector], "tags": ["t"], "metadata": {"user": "u"}, "run_name": "mine"}
-    await run(chain_of(Model(), count=3, method="map_reduce"), way, QUESTION, config)
-    (root,) = collector.traced_runs
-    assert root.name == "mine"
-    assert root.tags == ["t"]
-    inner = list(descendants(root))
-    assert len(inner) == 6
-    assert "mine" not in {one.name for one in inner}
-    for one in inner:
-        assert "t" in (one.tags or []), one.name
-        assert one.metadata["user"] == "u", one.name
-
-
 @both_sides
 async def test_configurable_values_reach_the_model_and_the_retriever(is_async: bool):
     from langchain_core.runnables import ConfigurableField
@@ -125,12 +110,3 @@ async def test_a_failed_call_ends_all_runs_with_their_errors(collector, is_async
     assert [one.name for one in failed] == ["answer"]
     assert "away" in str(failed[0].error)
     assert all(one.end_time is not None for one in [root, *descendants(root)])
-
-
-@every_way
-async def test_a_refused_question_ends_its_run(collector, way: str):
-    with pytest.raises(QueryError):
-        await run(chain_of(Model()), way, {"input": " "}, {"callbacks": [collector]})
-    (root,) = collector.traced_runs
-    assert "QueryError" in str(root.error)
-    assert root.child_runs == []

@@ -38,13 +38,6 @@ async def test_an_object_is_no_text_in_pieces(is_async: bool, include_raw: bool)
     assert json.loads(answer.text) == FOUND.model_dump()
 
 
-@both_sides
-async def test_keys_of_the_chain_do_not_matter(is_async: bool):
-    names: dict[str, Any] = {"input_key": "query", "output_key": "result", "documents_key": None}
-    chain = chain_of(Model(reply=lambda prompt: "One two."), **names)
-    assert [str(piece) for piece in await streamed(chain, QUESTION, is_async=is_async)] == ["One", " two.", "One two."]
-
-
 async def test_a_streamed_answer_that_is_closed_ends_the_models_stream():
     model = Model(reply=lambda prompt: "One two three four.")
     pieces = chain_of(model).stream_answer(QUESTION)

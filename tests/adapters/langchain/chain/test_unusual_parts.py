@@ -6,22 +6,35 @@ import pickle
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import ValidationError
 
 from oprag.errors import EmbeddingError, ModelError, OptionError
 from oprag.langchain import OrderPreservingChain
-from oprag.methods import Prompts
-from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, full_chain, run
-from tests.adapters.langchain.conftest import parts
+from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, every_way, run
 from tests.adapters.scripted import BOOK, QUESTION, STEPS, both_sides, by_step
 
-OURS = Prompts()
+
+@every_way
+@pytest.mark.parametrize(
+    ("reply", "parser", "expected"),
+    [
+        ('[1, 2, 3, {"a": 4}]', JsonOutputParser(), [1, 2, 3, {"a": 4}]),
+        ('["one", "two words"]', JsonOutputParser(), ["one", "two words"]),
+        ('{"a": [1, 2], "b": "three"}', JsonOutputParser(), {"a": [1, 2], "b": "three"}),
+        ("one, two, three", CommaSeparatedListOutputParser(), ["one", "two", "three"]),
+    ],
+    ids=["list", "texts", "object", "commas"],
+)
+async def test_objects_are_the_same_streamed_and_whole(way: str, reply: str, parser: Any, expected: Any):
+    model = GenericFakeChatModel(messages=iter([AIMessage(reply)]))
+    result = await run(chain_of(model | parser), way, QUESTION)
+    assert result["answer"] == expected
 
 
 class Iterators(Model):
@@ -59,6 +72,16 @@ async def test_a_reply_that_cannot_be_read_is_a_failed_call(way: str):
         await run(chain_of(RunnableLambda(lambda _: circle)), way, QUESTION)
 
 
+@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce"])
+def test_without_condensing_the_model_sees_the_conversation(method: str):
+    model = Model(reply=lambda prompt: "An answer.")
+    chain = chain_of(model, method=method, prompts={}, condense=False)
+    chain.invoke({"input": "And his ship?", "chat_history": [("Who is the captain?", "Ahab.")]})
+    for messages in model.calls:
+        assert [message.type for message in messages] == ["system", "human", "ai", "human"]
+        assert [message.text for message in messages[1:3]] == ["Who is the captain?", "Ahab."]
+
+
 def test_a_conversation_that_was_set_before_stands_where_none_is_given():
     prompt = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{context} {input}")])
     prompt = prompt.partial(chat_history=[("human", "Before.")])
@@ -83,48 +106,6 @@ def test_inputs_never_stand_in_place_of_what_is_read_or_asked(template: str, exp
     chain = chain_of(model, 1, prompts={"answer": template})
     chain.invoke({"input": QUESTION, "text": "OTHER", "query": "OTHER QUESTION"})
     assert model.read == [expected]
-
-
-def test_partial_answers_win_over_the_documents_of_an_earlier_chain():
-    model = Model(reply=by_step)
-    chain = chain_of(model, method="map_reduce", prompts=STEPS | {"reduce": "REDUCE {context} Q: {question}"})
-    chain.invoke({"input": QUESTION, "context": [Document("of an earlier chain")]})
-    assert "Map " in model.read[-1]
-    assert "earlier" not in model.read[-1]
-
-
-@both_sides
-async def test_other_questions_are_searched_for_without_the_conversation(is_async: bool):
-    rewritten: list[Any] = []
-
-    def search(given: dict[str, Any]) -> list[Document]:
-        rewritten.append((given["input"], "chat_history" in given))
-        return parts(2)
-
-    chain: Any = full_chain(Model(reply=by_step), "step_down", retriever=RunnableLambda(search), variants=2)
-    given = {"input": "And then?", "chat_history": [("Who?", "Ada.")]}
-    await chain.ainvoke(given) if is_async else chain.invoke(given)
-    assert rewritten[0] == ("And then?", True)
-    assert [has_history for _, has_history in rewritten[1:]] == [False, False]
-
-
-@pytest.mark.parametrize("method", ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "self_route"])
-def test_documents_without_text_are_no_reason_for_a_call(method: str):
-    model = Model()
-    answer = full_chain(model, method, retriever=Found(documents=[Document(" ", metadata={"source": SOURCE})])).answer(
-        QUESTION
-    )
-    assert model.calls == []
-    assert answer.notes == ("the retrieved chunks have no text",)
-
-
-def test_prompts_without_our_fields_ask_for_markers_too():
-    model = Model()
-    chain = chain_of(model, cite=True)
-    chain.invoke(QUESTION)
-    assert model.read[0].endswith(f"Q: {QUESTION}\n{OURS.cite_instruction}")
-    chain.invoke({"input": QUESTION, "choices": ["a storm", "a calm"]})
-    assert OURS.cite_instruction not in model.read[1]
 
 
 class FewVectors(Embeddings):

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import gc
-import threading
 from typing import Any
 
 from tests.adapters.llama_index.engine.conftest import Model, engine_of
 from tests.adapters.scripted import QUESTION
 from tests.meeting import others, until
-
-
-async def test_async_calls_take_no_thread():
-    model = Model(seconds=0.01)
-    engine = engine_of(model, 8, method="map_reduce")
-    before = threading.active_count()
-    await engine.aquery(QUESTION)
-    assert threading.active_count() <= before
 
 
 def test_a_stream_that_nobody_reads_ends_with_its_response():

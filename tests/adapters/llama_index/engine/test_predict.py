@@ -109,17 +109,6 @@ def test_a_template_is_sent_as_the_built_in_engine_sends_it(
     assert calls_of(model)[-1] == as_the_built_in_engine(template, chats=chats, **settings)
 
 
-@every_setting
-def test_our_own_prompts_are_sent_as_they_are_shown(settings: dict[str, Any]):
-    model, expected = (Model(chats=True, **settings) for _ in range(2))
-    engine = engine_of(model, retriever=ListRetriever(ONE), prompts={})
-    engine.query(QUESTION)
-    shown = engine.get_prompts()["answer"]
-    instruction = "Give a short and direct answer."
-    expected.predict(shown, context="Part 0 of voyage.", question=QUESTION, instruction=instruction)
-    assert calls_of(model) == calls_of(expected)
-
-
 @every_way
 async def test_a_reply_that_the_parser_refuses_is_a_failed_call(way: str):
     with pytest.raises(ModelError, match="'answer' failed: ValueError: not of the form: it sank"):

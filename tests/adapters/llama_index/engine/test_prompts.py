@@ -113,15 +113,6 @@ def test_partial_answers_go_by_the_names_of_llama_index(step: str):
     assert f"MINE {answers} Q: {QUESTION}" in model.read
 
 
-def test_a_function_may_make_a_field_of_a_name_that_is_mapped():
-    template = PromptTemplate(
-        "C: {mine} Q: {query_str}",
-        template_var_mappings={"context_str": "mine"},
-        function_mappings={"context_str": lambda **kwargs: kwargs["context_str"].upper()},
-    )
-    assert asked(template) == [("user", f"C: {TEXT.upper()} Q: {QUESTION}")]
-
-
 HARMLESS = [
     "{context} | {question}",
     PromptTemplate("{context_str} | {query_str}"),

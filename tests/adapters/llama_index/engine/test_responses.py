@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
 from llama_index.core.base.response.schema import (
     PydanticResponse,
 )
@@ -15,7 +14,6 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
 from oprag.errors import ModelError
-from oprag.llama_index import OrderPreservingQueryEngine
 from tests.adapters.llama_index.conftest import ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import (
     Model,
@@ -134,15 +132,6 @@ async def test_a_structured_model_cannot_be_made_to_stream_nonsense(is_async: bo
     response: Any = await engine.aquery(QUESTION) if is_async else engine.query(QUESTION)
     pieces = [piece async for piece in response.response_gen] if is_async else list(response.response_gen)
     assert Reply.model_validate_json("".join(pieces)) == Reply(verdict="yes", why="Part 2 says so.")
-
-
-def test_the_model_of_the_settings_is_the_default(monkeypatch: pytest.MonkeyPatch):
-    model = Model()
-    monkeypatch.setattr(Settings, "_llm", model)
-    assert OrderPreservingQueryEngine(retriever=ListRetriever(parts(2))).llm is model
-    engine = OrderPreservingQueryEngine(llm=None, retriever=ListRetriever(parts(2)), node_postprocessors=None)
-    assert str(engine.query(QUESTION)) == "An answer."
-    assert len(model.calls) == 1
 
 
 @every_way
