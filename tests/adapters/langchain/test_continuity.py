@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag import DocumentIndex
 from oprag.errors import RetrievalWarning
 from oprag.langchain import (
-    DocumentIndexRetriever,
     OrderPreservingRetriever,
     create_search_tool,
 )
@@ -53,15 +51,6 @@ def test_four_times_k_documents_are_fetched_from_a_store(monkeypatch):
     message = tool.invoke({"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"})
     assert numbers_of(message.artifact) == found
     assert asked == [4 * K, K, 4 * K]
-
-
-def test_an_index_is_asked_for_them():
-    texts = [f"Sentence {number} of the log." for number in range(300)]
-    index = DocumentIndex(texts, [{"source": "log", "chunk_index": number} for number in range(300)])
-    inner = DocumentIndexRetriever(index=index, k=K, search="bm25")
-    retriever = OrderPreservingRetriever(retriever=inner, k=40, continuity=0.5)
-    context = retriever.get_context("Which sentence?")
-    assert len(context.kept) + len(context.dropped) == 160
 
 
 def test_a_retriever_with_a_limit_of_its_own_is_told():

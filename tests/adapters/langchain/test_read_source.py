@@ -1,7 +1,5 @@
 """Documents without any position in a store without a sequence: their places in the text of the source."""
 
-import asyncio
-import pickle
 import random
 import warnings
 
@@ -11,8 +9,8 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
-from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, prose, store_of
+from oprag.langchain import OrderPreservingRetriever
+from tests.adapters.langchain.conftest import giving, prose, store_of
 
 QUESTION = "Where does the river end?"
 TEXTS = {name: prose(800, seed) for name, seed in (("voyage.txt", 1), ("letters.txt", 2))}
@@ -74,15 +72,6 @@ def test_chunks_without_a_position_are_found_in_the_text(tmp_path, kind):
     for passage in context.passages:
         assert " ".join(passage.text.split()) in " ".join(TEXTS[passage.source].split())
     assert len(context.passages) < len(context.kept)
-
-
-def test_it_works_async_in_a_compressor_and_through_a_chain():
-    chunks = split()
-    assert in_order(asyncio.run(over(chunks, read_source=TEXTS).ainvoke(QUESTION)))
-    assert in_order(OrderPreservingCompressor(read_source=TEXTS).compress_documents(chunks[:15], QUESTION))
-    model = RecordingChatModel()
-    chain = OrderPreservingChain(llm=model, retriever=store_of(chunks), k=20, store_order=False, read_source=TEXTS)
-    assert in_order(chain.invoke({"input": QUESTION})["context"])
 
 
 def test_each_text_is_read_once_and_only_where_metadata_do_not_tell():
@@ -167,17 +156,6 @@ def test_wrong_values_are_rejected_at_construction(wrong):
 
     with pytest.raises(ValueError, match="read_source must be"):
         over(split(), read_source=wrong)
-
-
-def test_copies_and_pickles_read_for_themselves():
-    retriever = over(split(), read_source=TEXTS)
-    retriever.invoke(QUESTION)
-    assert in_order(retriever.model_copy(update={"k": 7}).invoke(QUESTION))
-    compressor = OrderPreservingCompressor(read_source=TEXTS)
-    compressor.compress_documents(split()[:9], QUESTION)
-    assert in_order(pickle.loads(pickle.dumps(compressor)).compress_documents(split()[:9], QUESTION))
-    retriever.read_source = None
-    assert not in_order(told_of(lambda: retriever.invoke(QUESTION))[0])
 
 
 def test_warnings_about_sources_that_cannot_be_read_are_short():

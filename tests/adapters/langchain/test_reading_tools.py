@@ -17,12 +17,9 @@ from oprag.langchain import (
     create_search_tool,
     working_context_of,
 )
-from oprag.stores import adapter, register_store
-from oprag.stores.retrievers import ListedDocuments
 from tests.adapters.langchain.agents import ScriptedModel
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
 from tests.adapters.langchain.test_read_source import TEXTS, split
-from tests.adapters.langchain.test_store_order import Listed, windows
 from tests.adapters.langchain.test_stored_neighbors import Same
 from tests.unknown_store import UnknownStore
 
@@ -187,18 +184,6 @@ def test_sources_are_named_as_in_retrieval():
     video = "https://www.youtube.com/watch?v=1&t=30s"
     assert read(stored(source=video), video.removesuffix("&t=30s"), 1, 3).endswith("watch?v=1)")
     assert called(tools_of(stored()), "outline").text == "0 sources, and 3 chunks without a source."
-
-
-def test_retrievers_of_lists(monkeypatch):
-    monkeypatch.setattr(adapter, "_registered", {})
-    register_store(Listed, ListedDocuments)
-    chunks = windows("voyage.txt", 1)
-    state = state_after(Listed(docs=chunks[:5]), ("read_around", {"number": 2, "before": 1, "after": 1}))
-    search, reading = results(state)
-    at = [chunk.page_content for chunk in chunks].index(search.artifact[1].page_content)
-    assert [document.page_content for document in reading.artifact] == [
-        chunk.page_content for chunk in chunks[max(0, at - 1) : at + 2] if chunk in chunks[:5]
-    ]
 
 
 def test_bad_options():

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
@@ -140,14 +140,3 @@ def test_callbacks_of_the_older_kind():
     assert end.payload is not None
     assert start.payload["query_str"] == "why?"
     assert numbers(end.payload["nodes"]) == [2, 7]
-
-
-def test_a_value_that_is_rejected_does_not_stay(monkeypatch):
-    monkeypatch.setattr(Settings, "_embed_model", None)
-    retriever = OrderPreservingRetriever(retriever=ListRetriever(numbered([7, 2])), k=1)
-    for name, value in {"k": 0, "redundancy_threshold": 0.5, "retriever": retriever}.items():
-        with pytest.raises(ValidationError):
-            setattr(retriever, name, value)
-        assert numbers(retriever.retrieve("why?")) == [7]
-    retriever.k = 2
-    assert numbers(retriever.retrieve("why?")) == [2, 7]

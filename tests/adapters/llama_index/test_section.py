@@ -11,7 +11,6 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from oprag import Context
-from oprag.errors import RetrievalWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
@@ -66,15 +65,6 @@ def test_a_postprocessor_reads_a_docstore_or_an_index(index: Any):
     for read in (docstore, index):
         step = OrderPreservingPostprocessor(read_neighbors=read, header=HEADER)
         assert sections(step.get_context(nodes)) == SECTIONS[2:]
-
-
-def test_nodes_that_cannot_be_read_say_so_once():
-    step = OrderPreservingPostprocessor(header=HEADER)
-    nodes = [NodeWithScore(node=node) for node in guide()]
-    assert len(step.postprocess_nodes(nodes)) == 5
-    with pytest.warns(RetrievalWarning, match=r"\{section\} in header= is empty.*pass read_neighbors="):
-        assert sections(step.get_context(nodes)) == [""] * 5
-    assert sections(step.get_context(nodes)) == [""] * 5
 
 
 async def test_citations_and_search_tools_have_the_section(index: Any):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import pydoc
+import re
 import shutil
 import textwrap
 from html.parser import HTMLParser
@@ -23,60 +24,9 @@ TEXTS = {"strings": ("strings", "formatstrings", "string-methods"), "debugger": 
 READMES = ("openai", "pydantic")
 MODULES = ("argparse", "logging")
 
-# Who says what in a recorded meeting.
-TRANSCRIPT = [
-    tuple(line.split(": ", 1))
-    for line in """\
-Ines: Good morning, everyone. The tide tables are on the wall, and the coffee is the strong one.
-Omar: Before we begin, has anybody seen the key of the boat shed? It was on its hook on Friday.
-Ines: Ruth took it, because the roofers needed the ladder. It should be back by noon.
-Ruth: It is in my coat, sorry. The roofers have finished the north side and will do the rest after the storm.
-Ines: Then let us start with the light. Omar, you were up there on Saturday.
-Omar: I was. The lamp turns again, but the bearing on the left grinds, and I can hear it from the stairs.
-Ruth: Is that the bearing which we changed two winters ago?
-Omar: The same one. The salt gets in because the cover has a crack, so a new bearing alone will not help.
-Ines: How much is a cover, and who still makes them?
-Omar: The foundry in the old town would cast one for about nine hundred, if we bring them the broken one as a pattern.
-Lena: The grant for the museum would pay for that. It names the historic lamp and everything that moves it.
-Ines: Good. Lena, will you write to the foundation this week?
-Lena: I will, but they want three photographs and an estimate on paper, so Omar has to give me both by Wednesday.
-Omar: You will have them on Tuesday evening. I only need daylight and a dry camera.
-Ruth: Can we talk about visitors? Last Sunday there were sixty people on the stairs at the same time.
-Ines: Sixty? The fire officer allows twenty five.
-Ruth: I know. I was alone at the door, and a whole coach came in while I sold postcards.
-Lena: We could sell tickets for every half hour, as the castle does. Then nobody waits in the rain either.
-Omar: Tickets need a till, and the till has been broken since the regatta.
-Lena: My nephew repairs tills. He would look at it for a tour of the lamp room.
-Ines: That is the cheapest offer that I have heard this year. Tell him yes.
-Ruth: And please a second person at the door on Sundays, at least until October.
-Ines: I will do the next two Sundays myself. After that we ask the sailing club.
-Omar: The sailing club owes us for the moorings anyway. Nobody has paid since the spring.
-Ines: That brings us to money. Lena, how bad is it?
-Lena: Not bad. The shop made four thousand in August, and the ferry company paid for its poster at last.
-Lena: But the insurance goes up by a fifth, since the sea wall has sunk by a hand's breadth near the slipway.
-Ruth: I measured that again. It is eleven centimetres now, and the crack behind it is new.
-Omar: If the wall goes, the boat shed goes with it. We should move the dinghies before the autumn tides.
-Ines: Agreed. How many people do we need for the dinghies?
-Omar: Six, and a trailer. The school has one that we may borrow on a Thursday.
-Ruth: Thursday week would suit me. The spring tide is on the Saturday after it.
-Ines: Then Thursday week, at nine, in boots. Omar asks the school, and Ruth finds three more people.
-Lena: What do we tell the harbour office about the wall? It is theirs, after all.
-Ines: The truth, with the figures. Ruth, put your measurements on one page, with the dates.
-Ruth: I have them since March. One page is enough, and the curve speaks for itself.
-Lena: They will say that there is no budget before January.
-Ines: Then we ask for sandbags in October and for a wall in January. Nobody has ever refused us sandbags.
-Omar: One more thing. The old keeper's log is back from the binder, all four volumes.
-Ruth: Wonderful! Can visitors see it, or is it too fragile?
-Omar: Under glass, yes. The binder says no sunlight, and one turned page a month.
-Lena: We could show the page of the great storm first. Everybody asks about the night when the ferry ran aground.
-Ines: A good idea. The case from the shell collection is empty, and it has a lock.
-Ruth: Its lock has no key either. We are a museum of missing keys.
-Ines: Then the locksmith comes as well. Who keeps the list of what we have decided?
-Lena: I do. The letter, tickets, the till, two Sundays, dinghies on Thursday week, one page about the wall, the log.
-Omar: And the bearing. Do not forget the bearing, or the lamp will wake the whole village.
-Ines: And the bearing. Thank you all. We meet again in two weeks, after the spring tide, if the wall is still there.
-""".splitlines()
-]
+# Who says what in a recorded reading, in which no sentence is short.
+_SENTENCES = re.findall(r"[A-Z][^.]{40,150}\.", " ".join(topics["objects"].split()))
+TRANSCRIPT = [(("Ines", "Omar", "Ruth", "Lena")[number % 4], said) for number, said in enumerate(_SENTENCES)]
 
 
 def write_documents(folder: Path) -> None:

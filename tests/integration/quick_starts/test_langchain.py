@@ -327,7 +327,7 @@ def test_a_transcript_in_chunks_of_time(make_store, monkeypatch):
     vector_store = make_store("in_memory")
     vector_store.add_documents(docs)
 
-    question = "What is done about the wall?"
+    question = "When are objects deleted?"
     with warns_only():
         before = vector_store.as_retriever(search_kwargs={"k": 6}).invoke(question)
         after = OrderPreservingRetriever(vectorstore=vector_store, k=6).invoke(question)

@@ -14,7 +14,7 @@ from oprag.context import Context
 from oprag.errors import EmbeddingError
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.pinecone_stub import API_KEY, PineconeStub, Request, serve_pinecone
-from tests.integration.stores.checks import check, tenants
+from tests.integration.stores.checks import check
 from tests.integration.stores.corpus import OPTIONS, TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
 
@@ -97,24 +97,6 @@ def test_what_is_sent(way: str, stub: PineconeStub, corpus: Corpus):
     embeddings.forget()
     ask(way, retriever, question, filter={"chunk_index": {"$gte": 0}})
     assert embeddings.embedded == (0, 0)
-
-
-@WAYS
-def test_filters_of_the_published_language(way: str, stub: PineconeStub, corpus: Corpus):
-    question, *_ = corpus.questions
-    retriever = OrderPreservingRetriever(
-        vectorstore=store_at(stub, KnownEmbeddings(corpus), namespace="red"), similarity_threshold=-1, token_budget=None
-    )
-    filters: dict[str, Any] = {
-        "range": {"chunk_index": {"$gte": 100, "$lt": 120}},
-        "and": {"$and": [{"tenant": "red"}, {"chunk_index": {"$in": list(range(100, 120))}}]},
-        "or": {"$or": [{"tenant": "blue"}, {"chunk_index": {"$gte": 480}}]},
-    }
-    for wanted in filters.values():
-        context = ask(way, retriever, question, filter=wanted)
-        assert len(context.kept) == 20
-        assert tenants(context) == {"red"}
-    assert not ask(way, retriever, question, filter={"tenant": "blue"}).kept
 
 
 # Where a request failed, the async client leaves its connection to the garbage collector, which may find it open.

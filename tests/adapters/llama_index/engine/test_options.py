@@ -10,9 +10,8 @@ from llama_index.core.postprocessor import LongContextReorder, SimilarityPostpro
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from pydantic import ValidationError
 
-from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine, OrderPreservingRetriever
+from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever
 from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of, every_way, full_engine, parts, run
 from tests.adapters.scripted import QUESTION, by_step
@@ -192,22 +191,3 @@ def near_and_far(prompt: str) -> str:
 async def test_embedding_models_are_asked_async(way: str):
     engine = engine_of(Model(reply=near_and_far), method="map_rerank", rank_by="cosine", embed_model=AsyncWords())
     assert (await run(engine, way))[0] == "happened on the voyage"
-
-
-@pytest.mark.parametrize(("name", "value"), [("max_concurrency", 0), ("method", "self_route"), ("k", -1)])
-def test_a_value_that_is_refused_does_not_stay(name: str, value: Any):
-    engine: Any = engine_of(Model())
-    before = getattr(engine, name)
-    with pytest.raises(ValidationError):
-        setattr(engine, name, value)
-    assert getattr(engine, name) == before
-    engine.k = 2
-    assert len(engine.query(QUESTION).source_nodes) == 2
-
-
-def test_the_options_of_our_retriever_can_be_changed_later():
-    retriever = OrderPreservingRetriever(retriever=engine_of(Model()).retriever)
-    engine = OrderPreservingQueryEngine(llm=Model(), retriever=retriever)
-    assert len(engine.query(QUESTION).source_nodes) == 4
-    retriever.k = 1
-    assert len(engine.query(QUESTION).source_nodes) == 1

@@ -224,13 +224,6 @@ def test_update_prompts_with_an_unusable_prompt_changes_nothing():
     assert model.read[0].startswith("ANSWER")
 
 
-def test_a_field_without_a_value_is_named():
-    model, template = Model(), PromptTemplate("{tone} {context_str} {query_str}")
-    with pytest.raises(PromptError, match=r"\{tone\}"):
-        engine_of(model, prompts={"answer": template}).query(QUESTION)
-    assert model.calls == []
-
-
 def test_pictures_in_a_prompt_are_refused():
     blocks = [TextBlock(text="{context_str} {query_str}"), ImageBlock(url="https://example.org/a.png")]
     template = ChatPromptTemplate(message_templates=[ChatMessage(role=MessageRole.USER, blocks=blocks)])
