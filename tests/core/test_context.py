@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, Context, ContextOptions, approximate_tokens, build_context
+from oprag import Chunk, Context, ContextOptions, build_context
 from oprag.chunk import Place, PositionKind, Span
 from oprag.context import ContextInputs, assemble
 from oprag.errors import TokenizerError
@@ -43,15 +43,6 @@ def test_a_counter_that_counts_nothing_usable_is_refused_when_asked_for():
     context = example(token_budget=None, count_tokens=lambda text: "many")
     with pytest.raises(TokenizerError):
         _ = context.tokens
-
-
-def test_the_default_counter_is_an_approximation_and_says_so():
-    context = build_context([hit("12345678", 0, chunk_index=1)])
-    assert context.tokens_are_approximate
-    assert context.tokens == approximate_tokens("12345678") == 2
-    assert "2 tokens (approximation: UTF-8 bytes / 4)" in context.explain()
-    assert not example().tokens_are_approximate
-    assert "approximation" not in example().explain()
 
 
 def test_a_dict_holds_everything_as_json_can():
@@ -195,14 +186,6 @@ def test_every_line_of_the_report_is_one_line():
     context = build_context([hit("text", 0, source="a\nb\x1b[31m\u2028c", page_label="x\ty")])
     assert len([line for line in context.explain().splitlines() if "a?b" in line]) == 2
     assert "\x1b" not in context.explain()
-
-
-def test_a_context_can_be_pickled():
-    context = build_context(cut(TEXT, [(0, 60), (40, 100)]), k=1)
-    again = pickle.loads(pickle.dumps(context))
-    assert isinstance(again, Context)
-    assert again == context
-    assert again.explain() == context.explain()
 
 
 def test_a_pickled_context_keeps_what_was_searched_for_warnings():

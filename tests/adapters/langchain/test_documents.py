@@ -43,19 +43,6 @@ def ordered(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-def test_the_documents_of_a_subclass_come_back_as_they_are(ordered):
-    class Stateful(Document):
-        state: dict[str, Any] = {}  # noqa: RUF012 - a field of pydantic, which copies it
-
-    ranked = [
-        Stateful(page_content=document.page_content, metadata=document.metadata, state={"v": 1})
-        for document in sentences(1, 0)
-    ]
-    found = ordered(ranked)
-    assert found[0] is ranked[1]
-    assert found[1] is ranked[0]
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever
 
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.stores import adapter, register_store
@@ -113,17 +112,3 @@ def test_equal_texts_have_the_neighbors_of_their_own_places(monkeypatch):
         assert retriever.invoke(str(at)) == chunks[at - 1 : at + 2]
     # A chunk with a text that comes again is a neighbor too.
     assert retriever.invoke("5") == chunks[4:]
-
-
-def test_what_may_search_in_its_own_way_needs_a_reader():
-    class Own(VectorStoreRetriever):
-        pass
-
-    class OwnStore(InMemoryVectorStore):
-        pass
-
-    store = store_of(windows("voyage.txt", 1))
-    own = OwnStore(store.embedding)
-    for given in ({"retriever": Own(vectorstore=store)}, {"vectorstore": own}, {"retriever": own.as_retriever()}):
-        with pytest.raises(ValueError, match="requires read_neighbors; pass read_neighbors="):
-            OrderPreservingRetriever(neighbors=1, **given)

@@ -24,7 +24,6 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     stamp_positions,
 )
-from oprag.langchain.embeddings import as_embedder
 from tests.adapters.langchain.conftest import giving, texts
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
@@ -116,20 +115,6 @@ def test_mmr_over_a_store_embeds_the_question_once(store, embeddings, ask):
     assert embeddings.embedded == (1, 0)
 
 
-def test_embeddings_of_another_model_than_the_store_s(store, embeddings, ask):
-    other = CountingEmbeddings(dimension=8, model="other")
-    context = ask(OrderPreservingRetriever(vectorstore=store, embeddings=other, similarity_threshold=-1))
-    assert embeddings.embedded == (1, 0)
-    assert other.questions == [QUESTION]
-    assert sorted(other.documents) == sorted(set(TEXTS))
-    assert context.kept[0].similarity == pytest.approx(cosine(other, QUESTION, context.kept[0].text), abs=1e-6)
-    # The store's own model reads the store's vectors, as an embedder of ours, too.
-    embeddings.forget()
-    for own in (embeddings, as_embedder(embeddings)):
-        ask(OrderPreservingRetriever(vectorstore=store, embeddings=own, similarity_threshold=-1))
-    assert embeddings.embedded == (2, 0)
-
-
 def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
     store = InMemoryVectorStore(embeddings)
     for tenant in ("a", "b"):
@@ -142,35 +127,6 @@ def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
         assert {chunk.metadata["tenant"] for chunk in context.kept} == {tenant}
         assert len(context.kept) == 6
     assert embeddings.embedded == (1, 0)
-
-
-RECIPROCAL = ["What is first?\nWhat is second?", "One.", "Two.", "All."]
-
-
-@pytest.mark.parametrize("method", ["stuff", "reciprocal"])
-def test_a_chain_around_our_retriever_uses_its_cache(store, embeddings, tmp_path, method):
-    path = tmp_path / "vectors.db"
-
-    def chain() -> OrderPreservingChain:
-        cache = VectorCache(path, namespace="words")
-        retriever = OrderPreservingRetriever(
-            vectorstore=UnknownStore(store), similarity_threshold=-1, vector_cache=cache
-        )
-        llm = FakeListChatModel(responses=RECIPROCAL)
-        return OrderPreservingChain(llm=llm, retriever=retriever, embeddings=embeddings, method=method)
-
-    first = chain().invoke({"input": QUESTION})
-    assert len(VectorCache(path, namespace="words")) > 3
-    embeddings.forget()
-    assert chain().invoke({"input": QUESTION})["answer"] == first["answer"]
-    # The store embeds what it is asked by itself, too: the question and those of the model. Only documents are in the
-    # file, and answers are none. Each cache embeds a sentence to check whose vectors are in the file.
-    embedded = (6, 3) if method == "reciprocal" else (2, 1)
-    assert embeddings.embedded == embedded
-    copied = chain().model_copy(update={"passage_tokens": 512})
-    embeddings.forget()
-    copied.invoke({"input": QUESTION})
-    assert embeddings.embedded == embedded
 
 
 def test_the_cache_of_our_retriever_is_set_there(store):

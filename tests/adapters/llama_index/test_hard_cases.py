@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.ingestion import run_transformations
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
     MarkdownNodeParser,
@@ -27,7 +26,7 @@ from oprag import Chunk, PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
 from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
-from tests.adapters.llama_index.conftest import HashedWords, inversions, pdf_pages, places, prose, ranked
+from tests.adapters.llama_index.conftest import HashedWords, inversions, places, prose, ranked
 
 DRAWS = 100
 
@@ -72,30 +71,6 @@ def _text(seed: int, sentences: int = 300) -> Document:
 
 
 # One document a page
-
-
-@pytest.mark.parametrize("k", [2, 3, 8])
-@pytest.mark.parametrize("batch", [1, 8], ids=["insert", "batches"])
-@pytest.mark.parametrize("name", ["page_label", "page"])
-def test_pages_inserted_in_several_calls_are_in_the_order_of_the_pages(k: int, batch: int, name: str):
-    pages = pdf_pages(random.Random(10), [str(page) for page in range(1, 25)])
-    for page in pages:
-        page.metadata = {"file_name": "report.pdf", name: page.metadata["page_label"]}
-    index = VectorStoreIndex(
-        [],
-        embed_model=HashedWords(),
-        transformations=[SentenceSplitter(chunk_size=80, chunk_overlap=0), StampPositions()],
-    )
-    for first in range(0, len(pages), batch):
-        if batch == 1:
-            index.insert(pages[first])
-        else:
-            index.insert_nodes(run_transformations(pages[first : first + batch], index._transformations))
-    nodes = list(index.docstore.docs.values())
-    assert len(nodes) > 24
-    outcome = _outcome(nodes, k)
-    assert (outcome.inverted, outcome.silent) == (0, 0)
-    assert k < 8 or PositionKind.STAMPED not in outcome.kinds
 
 
 # Two stages

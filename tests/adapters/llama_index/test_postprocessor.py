@@ -17,14 +17,12 @@ from llama_index.core.schema import (
 )
 
 from oprag.errors import RetrievalWarning
-from oprag.llama_index import OrderPreservingPostprocessor, StampPositions
+from oprag.llama_index import OrderPreservingPostprocessor
 from tests.adapters.llama_index.conftest import (
     numbered,
     numbers,
-    places,
     prose,
     ranked,
-    stamped_node,
 )
 
 
@@ -45,23 +43,6 @@ def test_a_cut_behind_long_context_reorder_warns(number: int, tied: int):
     given = LongContextReorder().postprocess_nodes(nodes)
     with pytest.warns(RetrievalWarning, match='the best nodes are at both ends .*LongContextReorder.* order="edges"'):
         OrderPreservingPostprocessor(k=5).postprocess_nodes(given)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    "scores",
-    [
-        pytest.param([number / 20 for number in range(12)], id="distances"),
-        pytest.param([0.9, 0.5, 0.8, 0.4, 0.7, 0.3, 0.6, 0.2, 0.1, 0.05], id="diverse"),
-        pytest.param([0.9, 0.7, 0.5, 0.4, 0.6, 0.8], id="few"),
-        pytest.param([0.5] * 12, id="equal"),
-        pytest.param([*[0.5] * 5, 0.3, 0.2, 0.4, *[0.5] * 4], id="few different"),
-        pytest.param([None] * 12, id="none"),
-    ],
-)
-def test_other_scores_do_not_warn(scores: list[float | None]):
-    given = [NodeWithScore(node=stamped_node("text", number), score=score) for number, score in enumerate(scores)]
-    assert len(OrderPreservingPostprocessor(k=5).postprocess_nodes(given)) == 5
 
 
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
@@ -120,28 +101,3 @@ def test_stitched_nodes_have_true_offsets_and_stable_ids():
     again = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
     assert [passage.node_id for passage in again] == [first.node_id, second.node_id]
     assert len({first.node_id, second.node_id}) == 2
-
-
-def _pymupdf_nodes(file: str) -> list[TextNode]:
-    """Pages as `PyMuPDFReader` of llama-index-readers-file 0.7 makes them, split: the page number is in `source`."""
-    pages = [
-        Document(
-            text=prose(random.Random(f"{file} {page}"), 30),
-            metadata={"total_pages": 12, "file_path": file, "source": f"{page}"},
-        )
-        for page in range(1, 13)
-    ]
-    nodes = SentenceSplitter(chunk_size=100, chunk_overlap=0).get_nodes_from_documents(pages)
-    assert len(nodes) > 24
-    return [node for node in nodes if isinstance(node, TextNode)]
-
-
-@pytest.mark.parametrize("stamped", [False, True])
-def test_a_page_number_in_source_is_a_page_and_not_a_source(stamped: bool):
-    files = ["/data/a.pdf", "/data/b.pdf"]
-    nodes: list[Any] = [node for file in files for node in _pymupdf_nodes(file)]
-    if stamped:
-        nodes = StampPositions()(nodes)
-    given = ranked(random.Random(5).sample(nodes, len(nodes)))
-    kept = OrderPreservingPostprocessor(source_ranking="name").postprocess_nodes(given)
-    assert places(nodes, kept) == list(range(len(nodes)))

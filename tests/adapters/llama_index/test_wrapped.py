@@ -359,27 +359,6 @@ def test_merged_nodes_are_in_the_order_of_the_offsets_of_all_their_ancestors():
         assert checked.sources[0].kind is PositionKind.OFFSET
 
 
-def test_the_offsets_are_those_in_the_document():
-    index, _ = merging([LONG])
-    context = OrderPreservingRetriever(retriever=index.as_retriever(similarity_top_k=20)).get_context(QUESTION)
-    assert {chunk.document_id for chunk in context.kept} == {LONG.id_}
-    for chunk in context.kept:
-        assert chunk.span is not None
-        assert LONG.text[chunk.span.start : chunk.span.end] == chunk.text
-
-
-def test_neighbors_have_offsets_in_the_document_too():
-    index, retriever = merging([LONG])
-    searched = index.as_retriever(similarity_top_k=6)
-    for inner, reader in ((searched, None), (retriever, index.docstore)):
-        ours = OrderPreservingRetriever(retriever=inner, read_neighbors=reader, neighbors=1)
-        for question in questions(8):
-            kept = ours.get_context(question).kept
-            assert any(chunk.neighbor_of is not None for chunk in kept)
-            starts_of = [chunk.span.start for chunk in kept if chunk.span is not None]
-            assert starts_of == [LONG.text.index(chunk.text) for chunk in kept] == sorted(starts_of)
-
-
 @pytest.mark.parametrize("change", ["edit", "delete", "move"])
 def test_offsets_that_the_parents_do_not_confirm_are_not_used(change: str):
     index, _ = merging([LONG])

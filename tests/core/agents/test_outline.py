@@ -155,26 +155,6 @@ def test_headings_come_before_sections_and_sections_before_pages():
     assert by_metadata == [OutlineEntry(1, "C", 0, 1), OutlineEntry(1, "D", 2, 3)]
 
 
-@pytest.mark.parametrize(
-    ("pages", "lines", "last"), [(3, 3, "page 3"), (60, 60, "page 60"), (100, 50, "pages 99 to 100")]
-)
-def test_many_pages_are_combined(pages: int, lines: int, last: str):
-    entries = outline_entries([Chunk("Text.", n, metadata={"page": n + 1}) for n in range(pages)], "a.pdf")
-    assert len(entries) == lines
-    assert entries[-1].title == last
-
-
-@pytest.mark.parametrize("count", [1, 2, 10, 33])
-def test_without_headings_there_are_equal_parts(count: int):
-    entries = outline_entries(chunks_of([f"Part {number}." for number in range(count)]), "a.txt")
-    assert [entry.first for entry in entries][:1] == [0]
-    assert [after.first for _, after in pairwise(entries)] == [before.last + 1 for before, _ in pairwise(entries)]
-    assert entries[-1].last == count - 1
-    sizes = [entry.last - entry.first + 1 for entry in entries]
-    assert max(sizes) - min(sizes) <= 1
-    assert entries[0].title == "begins “Part 0.”"
-
-
 # Any split.
 
 block = st.sampled_from(

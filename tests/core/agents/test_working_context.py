@@ -37,20 +37,6 @@ def test_a_second_search_shows_what_is_new_and_points_to_the_rest():
     assert repr(working) == "WorkingContext(3 chunks of 2 searches)"
 
 
-def test_a_chunk_that_overlaps_text_of_an_earlier_search_is_shown_whole():
-    text = "one two three four five six seven eight nine ten eleven twelve"
-    working = WorkingContext()
-    working.add(cut(text, [(0, 23), (34, 62)]))
-    delta = working.add(cut(text, [(19, 44)]))
-    assert delta.text == "[3] book\nfive six seven eight nine"
-    assert working.context().text == text
-
-
-def test_without_stitching_overlapping_chunks_are_whole():
-    delta = WorkingContext(stitch=False).add(cut("one two three four", [(0, 13), (8, 18)]))
-    assert delta.text == "[1] book\none two three\n\n[2] three four"
-
-
 def without_numbers(text: str) -> str:
     return re.sub(r"\[\d+\] ", "", text)
 
@@ -149,15 +135,6 @@ def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():
     assert working.context().sources == build_context(stamped).sources
 
 
-def test_equal_texts_of_one_search_are_different_chunks_and_the_same_the_next_time():
-    working = WorkingContext()
-    same = [alone("ditto", 0), alone("ditto", 1)]
-    assert working.add(same).new == (1, 2)
-    assert working.add(same).new == ()
-    # On a page they are duplicates, as for `build_context`.
-    assert working.add([alone("on a page", 0, page=4), alone("on a page", 1, page=4)]).new == (3,)
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -218,20 +195,6 @@ def test_a_search_whose_tokens_cannot_be_counted_can_be_added_again():
     assert working.searches == ()
     broken = False
     assert working.add([alone("text", chunk_index=1)], search="a").new == (1,)
-
-
-def test_a_greedy_counter_and_many_chunks_take_few_counts():
-    counts = 0
-
-    def greedy(text: str) -> int:
-        nonlocal counts
-        counts += 1
-        return len(text) ** 2
-
-    working = WorkingContext(token_budget=12_000_000, count_tokens=greedy)
-    delta = working.add(cut(TEXT, [(start, start + 10) for start in range(0, 15_000, 15)]))
-    assert delta.tokens <= 12_000_000
-    assert counts < 2_000
 
 
 # Documents that lie.

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, DocumentIndex, DualEncoder, split_recursive
+from oprag import Chunk, DocumentIndex, DualEncoder
 from oprag.errors import ChunkError, EmbeddingError, MissingSourceError, OptionError, QueryError, TokenizerError
 from tests.helpers import WordEmbedder, prose, texts, word_offsets
 
@@ -124,29 +124,11 @@ def test_chunks_metadata_and_vectors_must_fit(args, error):
         DocumentIndex(given_texts, metadata, vectors, WordEmbedder())
 
 
-@pytest.mark.parametrize("embedder", [None, "model", object(), len])
-def test_an_embedder_must_be_one(embedder):
-    with pytest.raises(EmbeddingError, match=f"got {type(embedder).__name__}") as caught:
-        DocumentIndex(["a"], [{}], [[1.0]], embedder)
-    assert caught.value.value is embedder
-
-
 def test_a_changing_dimension_is_refused():
     dimensions = iter([3, 3, 4])
     embedder = DualEncoder("growing", lambda texts: np.ones((len(texts), next(dimensions))))
     with pytest.raises(EmbeddingError, match="expected vectors of dimension 3, got 4"):
         DocumentIndex.from_texts({"book": prose(1500)}, embedder, word_offsets, chunk_size=2)
-
-
-def test_recursive_windows_have_defaults_of_their_own():
-    text = prose(3000, seed=4)
-    for size, expected in (
-        (None, split_recursive(text, word_offsets)),
-        (50, split_recursive(text, word_offsets, 50, 5)),
-    ):
-        index = DocumentIndex.from_texts({"book": text}, None, word_offsets, splitter="recursive", chunk_size=size)
-        places = [(chunk.metadata["start_index"], chunk.metadata["end_index"]) for chunk in index.chunks]
-        assert places == [(window.start, window.end) for window in expected]
 
 
 # --- searching ---

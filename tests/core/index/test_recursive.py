@@ -13,7 +13,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import TokenWindow, split_recursive
 from oprag.embedding.static import LocalEmbedder
-from tests.helpers import prose, word_offsets
+from tests.helpers import word_offsets
 
 REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]
 
@@ -92,17 +92,3 @@ def test_repeated_text_lies_where_the_same_layout_of_distinct_letters_lies(text,
 @pytest.mark.parametrize("text", ["", " ", "\n\n \t"])
 def test_nothing_but_white_space_has_no_windows(text):
     assert split_recursive(text, word_offsets) == []
-
-
-def test_a_long_text_is_split_in_seconds():
-    text = prose(150_000)
-    calls = []
-
-    def counted(piece):
-        calls.append(len(piece))
-        return word_offsets(piece)
-
-    windows = split_recursive(text, counted)
-    check(text, windows, 100)
-    # Each paragraph and each window once, and not again for every window that it may go into.
-    assert sum(calls) < 4 * len(text)

@@ -38,10 +38,6 @@ def places(hits):
     return [(hit.metadata["source"], hit.metadata["chunk_index"]) for hit in hits]
 
 
-def test_dense_is_the_default(index):
-    assert index.search("ocean5 pearl400", 9) == index.search("ocean5 pearl400", 9, search="dense")
-
-
 def test_bm25_finds_the_chunk_with_the_word_and_nothing_without_one(index):
     (hit,) = index.search(f"{WORDS[31].upper()} zzz", 50, search="bm25")
     assert WORDS[31] in hit.text

@@ -208,11 +208,6 @@ def test_special_tokens_are_no_tokens_of_a_text():
     check("before <|endoftext|> behind", "tiktoken", 4, 0)
 
 
-def test_the_defaults_are_those_of_the_paper():
-    windows = split_tokens("word " * 300, word_offsets)
-    assert [window.tokens for window in windows] == [128, 128, 44]
-
-
 both_splitters = pytest.mark.parametrize("split", [split_tokens, split_recursive])
 
 

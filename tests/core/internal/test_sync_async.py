@@ -97,26 +97,6 @@ async def test_who_stops_reading_closes_the_body(is_async: bool):
     assert done == ["opened", "closed"]
 
 
-@both
-async def test_a_failure_after_a_value(is_async: bool):
-    def body() -> Steps[None]:
-        yield Emit(1)
-        yield from failing()
-
-    seen: list[int] = []
-
-    async def read() -> None:
-        if is_async:
-            async for value in iterate_async(body()):
-                seen.append(value)  # noqa: PERF401
-        else:
-            seen.extend(iterate_sync(body()))
-
-    with pytest.raises(ZeroDivisionError):
-        await read()
-    assert seen == [1]
-
-
 async def test_a_cancelled_body_closes_what_it_has_opened():
     done: list[str] = []
 
@@ -261,16 +241,6 @@ async def test_results_stand_in_the_sequence_of_the_items(is_async: bool, count:
     assert work.running == 0
 
 
-def test_one_item_needs_no_other_thread():
-    threads = set()
-
-    def here(number: int) -> None:
-        threads.add(threading.current_thread())
-
-    parallel(once(here), [1], Limit(8)).run()
-    assert threads == {threading.current_thread()}
-
-
 @both
 async def test_context_variables_are_the_callers(is_async: bool):
     token = name.set("caller")
@@ -332,13 +302,6 @@ def test_a_limit_is_shared_between_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(work.begun) == 24
-    assert work.peak == 3
-
-
-async def test_a_limit_is_shared_between_tasks():
-    limit, work = Limit(3), Work(meeting=Meeting(3))
-    await asyncio.gather(*(parallel(work.body, range(6), limit).arun() for _ in range(4)))
     assert len(work.begun) == 24
     assert work.peak == 3
 

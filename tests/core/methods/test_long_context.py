@@ -1,22 +1,9 @@
 import pytest
 
 from oprag.errors import SourceReadError
-from oprag.methods import Generate, ReadSources, Retrieve
 from tests.core.methods.helpers import World, parts
 
 WHOLE = {"voyage": "The whole of the voyage.", "other": "The other whole.", "unread": "Never read."}
-
-
-@pytest.mark.parametrize("count", [1, 3, 16])
-def test_one_call_over_the_whole_source(count):
-    world = World(parts(count), sources=WHOLE)
-    answer = world.answer(method="long_context")
-    assert world.steps == ["answer"]
-    assert WHOLE["voyage"] in world.texts("answer")[0]
-    assert "Part 0" not in world.texts("answer")[0]
-    assert [type(request) for request in world.requests] == [Retrieve, ReadSources, Generate]
-    assert world.of(Generate)[0].final
-    assert [passage.text for passage in answer.passages] == [WHOLE["voyage"]]
 
 
 def test_only_retrieved_sources_are_read_in_the_order_of_the_context():

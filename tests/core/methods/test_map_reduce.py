@@ -22,19 +22,6 @@ def merge(prompt: Prompt) -> str:
     return " ".join(f"Part {number} of" for number in numbers(prompt.text))
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 16])
-def test_one_call_a_passage_at_once_and_one_more(count):
-    world = World(parts(count), map=found_in)
-    answer = world.answer(method="map_reduce")
-    assert world.steps == ["map"] * count + ["reduce"]
-    assert [numbers(text) for text in world.texts("map")] == [[number] for number in range(count)]
-    assert numbers(world.texts("reduce")[0]) == list(range(count))
-    assert [len(request.prompts) for request in world.of(Generate)] == [count, 1]
-    assert [request.final for request in world.of(Generate)] == [False, True]
-    assert len(answer.calls) == count + 1
-    assert len(answer.passages) == count
-
-
 @pytest.mark.parametrize(("count", "budget"), [(2, 10), (5, 24), (16, 24), (17, 50), (16, 1)])
 def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
     world = World(parts(count), map=found_in, collapse=merge)

@@ -1,8 +1,8 @@
 import pytest
 
 from oprag.errors import ModelWarning, OptionError
-from oprag.methods import Completion, Embed, Generate
-from tests.core.methods.helpers import World, numbers, parts
+from oprag.methods import Completion, Embed
+from tests.core.methods.helpers import World, parts
 
 UNREADABLE = "no confidence could be parsed for 1 of 2 answers, which cannot win"
 ALL_UNREADABLE = "no confidence could be parsed, so this is the first answer in the order of the context"
@@ -15,17 +15,6 @@ def rate(*confidences: object) -> list[str]:
 def ask(*replies: str | Completion | Exception, **options):
     world = World(parts(len(replies)), rerank=list(replies))
     return world, world.answer(method="map_rerank", **options)
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 16])
-def test_one_call_a_passage_at_once(count):
-    world, answer = ask(*rate(*range(count)))
-    assert world.steps == ["rerank"] * count
-    assert [numbers(text) for text in world.texts("rerank")] == [[number] for number in range(count)]
-    assert len(world.of(Generate)) == 1
-    assert not world.of(Generate)[0].final
-    assert len(answer.calls) == count
-    assert [numbers(one.passage.text) for one in answer.answers if one.passage] == [[number] for number in range(count)]
 
 
 @pytest.mark.parametrize(

@@ -37,12 +37,6 @@ def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
     assert all(text[passage.spans[0].start : passage.spans[0].end] == passage.text for passage in found)
 
 
-def test_a_text_without_white_space_is_cut_anywhere():
-    text = "x" * 95
-    found = split_passages(build_context(cut(text, [(0, 95)]), ContextOptions(count_tokens=len)), 10)
-    assert [len(passage.text) for passage in found] == [10] * 9 + [5]
-
-
 def test_parts_of_a_chunk_on_a_page_keep_the_page():
     chunk = Chunk("one two three", 0, metadata={"source": "b", "page": 3, "start_index": 100})
     found = split_passages(build_context([chunk], WORDS), 1)

@@ -3,7 +3,6 @@
 import importlib
 import re
 import sys
-import tomllib
 from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any
@@ -205,13 +204,6 @@ def test_what_cannot_be_written_is_told(tmp_path):
     (tmp_path / "mine.toml").write_text("format = 1\n")
     with pytest.raises(OptionError, match="already exists and is not a profile"):
         write_profile(Profile(), tmp_path / "mine.toml")
-
-
-def test_the_default_file_is_oprag_toml(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_profile(Profile(context={"k": 3}, method={"cite": True}))
-    assert read_profile().context == {"k": 3}
-    assert tomllib.loads((tmp_path / "oprag.toml").read_text())["method"] == {"cite": True}
 
 
 def read(tmp_path, text):

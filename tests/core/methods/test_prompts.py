@@ -7,29 +7,9 @@ from oprag.errors import OptionError, PromptError
 from oprag.methods import MethodOptions, TextTemplate
 from tests.core.methods.helpers import QUESTION, World, parts
 
-STEPS = {
-    "answer": ("context", "question"),
-    "refine": ("existing_answer", "context", "question"),
-    "map": ("context", "question"),
-    "collapse": ("answers", "question"),
-    "reduce": ("answers", "question"),
-    "rerank": ("context", "question"),
-    "variants": ("context", "question"),
-    "aggregate": ("answers", "question"),
-    "route": ("context", "question"),
-    "condense": ("chat_history", "question"),
-}
-
 
 def with_prompts(prompts: Mapping[str, Any]) -> MethodOptions:
     return MethodOptions(prompts=prompts)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("step", "field"), [(step, field) for step, needed in STEPS.items() for field in needed])
-def test_a_prompt_without_a_field_that_its_step_needs_is_refused(step, field):
-    text = " ".join(f"{{{other}}}" for other in STEPS[step] if other != field)
-    with pytest.raises(PromptError, match=rf"the {step} prompt must have the field \{{{field}\}}, got "):
-        with_prompts({step: text})
 
 
 @pytest.mark.parametrize(

@@ -3,29 +3,10 @@ from typing import Any
 import pytest
 
 from oprag import Chunk, ContextOptions
-from oprag.errors import BudgetError, ModelWarning
+from oprag.errors import BudgetError
 from oprag.methods import Answer, Window
 from tests.core.methods.helpers import QUESTION, World, numbers, parts, words
 from tests.helpers import prose
-
-
-@pytest.mark.parametrize("count", [1, 2, 5, 16])
-def test_one_call_a_passage_in_the_order_of_the_context(count):
-    world = World(parts(count))
-    answer = world.answer(method="refine")
-    assert world.steps == ["answer"] + ["refine"] * (count - 1)
-    assert [numbers(prompt.text) for prompt in world.prompts] == [[number] for number in range(count)]
-    assert len(answer.calls) == len(answer.passages) == count
-
-
-def test_a_failed_call_that_is_skipped_leaves_the_answer_as_it_was():
-    world = World(parts(3), answer="A draft.", refine=[TimeoutError("slow"), "Better."])
-    with pytest.warns(ModelWarning, match="1 of 3 calls failed"):
-        answer = world.answer(method="refine", on_error="skip")
-    assert answer.text == "Better."
-    assert "A draft." in world.prompts[2].text
-    assert [str(call.error) for call in answer.failed_calls] == ["slow"]
-
 
 PLAIN = {"answer": "{context} {question}", "refine": "{existing_answer} | {context} {question}"}
 

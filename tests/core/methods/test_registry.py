@@ -14,15 +14,6 @@ def twice(task):
     return Result(answer.text, (context,))
 
 
-def test_it_may_have_inner_methods_and_needs(registered):
-    registered("mine", twice, needs=["embeddings"], nests=True)
-    with pytest.raises(OptionError, match="'mine' requires embeddings"):
-        check_needs(MethodOptions(method="mine"), embeddings=False, read_source=True)
-    with pytest.raises(OptionError, match="recurse endlessly"):
-        check_needs(MethodOptions(method="step_down", inner_method="mine"), embeddings=True, read_source=True)
-    check_needs(MethodOptions(method="mine"), embeddings=True, read_source=False)
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_our_names_are_taken(name, registered):
     with pytest.raises(OptionError, match=f"a method named '{name}' already exists"):
@@ -46,12 +37,6 @@ def test_what_is_no_method_is_refused(registered, name, method, needs, message):
     with pytest.raises(OptionError, match=message):
         registered(name, method, needs=needs)
     assert "mine" not in method_names()
-
-
-@pytest.mark.parametrize("name", ["stuf", "", "__init__", "variants", "../stuff", None, 5, ["stuff"]])
-def test_an_unknown_method_is_refused(name):
-    with pytest.raises(OptionError, match=r"unknown method .*; expected one of stuff, map_reduce"):
-        find_method(name)
 
 
 @pytest.mark.parametrize(

@@ -53,18 +53,6 @@ def test_every_call_is_on_record_in_sequence(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_failed_call_is_an_error_that_names_it(method):
-    world = World(parts(1), sources=SOURCES)
-    error = TimeoutError("after 60 s")
-    world.generate = lambda prompt: Completion(error=error)  # type: ignore[method-assign]
-    with pytest.raises(ModelError, match=r"the model call '.*' failed: TimeoutError: after 60 s") as caught:
-        world.answer(method=method)
-    assert caught.value.__cause__ is error
-    assert caught.value.value.error is error
-    assert repr(caught.value.value.step) in str(caught.value)
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("empty_answer", ["Nothing there.", ""])
 def test_when_all_calls_fail_and_are_skipped_there_is_no_answer(method, empty_answer):
     """`empty_answer` is for questions for which nothing was retrieved."""
@@ -141,15 +129,6 @@ LENGTH = ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_toke
 )
 def test_a_reply_that_is_cut_short_or_empty_is_noted(text, reason, notes):
     assert World(parts(1), answer=Completion(text, finish_reason=reason)).answer().notes == notes
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_follow_up_costs_one_more_call_in_every_method(method):
-    def world() -> World:
-        return World(parts(3), sources=SOURCES, variants="Who?\nWhen?", condense=QUESTION)
-
-    alone = world().answer(method=method)
-    assert len(world().answer(method=method, chat_history=HISTORY).calls) == len(alone.calls) + 1
 
 
 @pytest.mark.parametrize("reply", ["", " \n"])

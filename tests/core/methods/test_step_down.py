@@ -2,7 +2,7 @@ import pytest
 
 from oprag import Chunk, ContextOptions
 from oprag.errors import BudgetError, ModelError, ModelWarning
-from oprag.methods import Generate, Message, Retrieve, Window
+from oprag.methods import Window
 from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
@@ -10,17 +10,6 @@ VARIANTS = [f"What is {number}?" for number in range(6)]
 
 def lines(count: int) -> str:
     return "\n".join(VARIANTS[:count])
-
-
-@pytest.mark.parametrize("asked", [1, 3, 4, 6])
-@pytest.mark.parametrize("count", [1, 5])
-def test_v_plus_two_calls_with_stuff_inside(asked, count):
-    world = World(parts(count), variants=lines(asked))
-    answer = world.answer(method="step_down", variants=asked)
-    assert world.steps == ["variants", *["answer"] * asked, "aggregate"]
-    assert len(answer.calls) == asked + 2
-    assert world.of(Retrieve) == [Retrieve((QUESTION,)), Retrieve(tuple(VARIANTS[:asked]))]
-    assert [len(request.prompts) for request in world.of(Generate)] == [1, asked, 1]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +119,6 @@ def test_a_failed_inner_call_is_skipped_or_named():
     assert [one.text for one in answer.answers] == ["First.", "Third."]
     with pytest.raises(ModelError, match=r"'answer' \(2 of 3\) failed: OSError: gone"):
         World(parts(1), variants=lines(3), answer=replies).answer(method="step_down", variants=3)
-
-
-def test_choices_belong_to_the_question_of_the_user():
-    world = World(parts(1), variants=lines(2))
-    history = (Message("user", "Who was captain?"),)
-    world.answer(method="step_down", variants=2, choices=("Ahab", "Ishmael"), chat_history=history, condense=False)
-    assert all("Ishmael" not in text and "captain" not in text for text in world.texts("answer"))
-    assert "B. Ishmael" in world.texts("aggregate")[0]
 
 
 @pytest.mark.parametrize("inner", ["refine", "map_reduce", "map_rerank"])

@@ -43,15 +43,6 @@ def test_only_passages_have_numbers_in_brackets(method, cite):
     assert answer.context.passages[0].text == text
 
 
-def test_numbers_stand_in_the_header():
-    assert MethodOptions(cite=True).numbered(ContextOptions()).header == "[{number}]"
-    assert (
-        MethodOptions(cite=True).numbered(ContextOptions(header="From {source}")).header == "[{number}] From {source}"
-    )
-    assert MethodOptions(cite=True).numbered(ContextOptions(header="({number})")).header == "({number})"
-    assert MethodOptions().numbered(ContextOptions(header="From {source}")).header == "From {source}"
-
-
 def test_a_header_function_numbers_nothing():
     with pytest.raises(OptionError, match="cite=True"):
         MethodOptions(cite=True).numbered(ContextOptions(header=lambda passage: "x"))

@@ -46,12 +46,6 @@ def test_the_middle_is_cut_out_and_a_mark_says_so():
     assert "truncate_middle" in answer.notes[0]
 
 
-def test_headers_count():
-    shown, _ = ask(source_token_budget=50, overflow="truncate_end", header="The whole of {source}:")
-    assert shown.startswith("The whole of voyage:\n")
-    assert words(shown) == 50
-
-
 @pytest.mark.parametrize("overflow", ["truncate_middle", "truncate_end"])
 @given(
     text=st.text(min_size=1, max_size=400),

@@ -41,14 +41,6 @@ def longest(asked: World) -> int:
     return max(words(prompt.text) for prompt in asked.prompts)
 
 
-@pytest.mark.parametrize("cite", [False, True])
-@pytest.mark.parametrize("method", METHODS)
-def test_no_prompt_is_longer_than_the_window(method: str, cite: bool):
-    asked = world()
-    assert ask(asked, method=method, cite=cite).text
-    assert longest(asked) <= 300
-
-
 @pytest.mark.parametrize("window", [900, 1_500, 2_500])
 @pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "refine"])
 def test_the_spaces_in_numbers_of_the_text_count(method: str, window: int):

@@ -58,23 +58,6 @@ def test_what_stitching_frees_is_reported_and_not_filled_again():
     assert reasons(context) == {2: ("token_budget", 30)}
 
 
-def test_a_budget_below_every_chunk_is_an_error():
-    with pytest.raises(BudgetError, match=r"none of the 2 .* token_budget=9: the smallest needs 10 tokens") as caught:
-        build_context(line(30, 10), token_budget=9, count_tokens=len, separator="")
-    assert caught.value.value == 9
-    assert isinstance(caught.value, ValueError)
-
-
-def test_nothing_retrieved_is_no_error():
-    context = build_context([], token_budget=1)
-    assert (context.text, context.kept, context.tokens) == ("", (), 0)
-
-
-def test_nothing_left_to_fit_is_no_error():
-    context = build_context([hit("lost", 0)], token_budget=1, on_missing_position="drop")
-    assert (context.text, reasons(context)) == ("", {0: ("on_missing_position", None)})
-
-
 # --- counters ---
 
 

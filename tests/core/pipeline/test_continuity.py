@@ -144,20 +144,6 @@ def test_pages_connect_only_where_all_chunks_are_listed():
     assert lends(*placed)
 
 
-def test_offsets_on_different_pages_do_not_touch():
-    assert not lends(at(0, 0, page=1), at(900, 1, page=1), at(54, 2, page=2))
-
-
-def test_links_connect():
-    def linked(number: int, rank: int) -> Chunk:
-        before, after = f"{number - 1}", f"{number + 1}"
-        return Chunk(text("book", number), rank, "book", id=str(number), previous_id=before, next_id=after)
-
-    assert lends(linked(1, 0), linked(8, 1), linked(2, 2))
-    # Nothing connects these: the order of two runs is unknown.
-    assert not lends(linked(1, 0), linked(8, 1), linked(5, 2))
-
-
 def test_numbers_of_the_users_own_connect():
     chunks = [Chunk(text("book", verse), rank, "book", {"verse": verse}) for rank, verse in enumerate([3, 9, 4])]
     context = build_context(chunks, k=2, continuity=1.0, max_candidates=3, position_key="verse")
@@ -211,14 +197,6 @@ def test_values_count_the_candidates_that_pass_the_similarity_threshold():
     # The one that was rejected comes back last, although its neighbor is kept.
     back = build_context(chunks, replace(options, k=None, token_budget=999, min_chunks=4), question_vector=QUESTION)
     assert sorted(ranks(back.kept)) == [0, 1, 2, 3]
-
-
-def test_the_budget_goes_by_value():
-    chunks = [stamped("book", place, rank) for rank, place in enumerate([10, 50, 90, 11])]
-    one = len(chunks[0].text)
-    context = build_context(chunks, token_budget=2 * one + 2, count_tokens=len, continuity=1.0)
-    assert ranks(context.kept) == [0, 3]
-    assert context.tokens <= 2 * one + 2
 
 
 def test_neighbors_are_added_after_the_selection():

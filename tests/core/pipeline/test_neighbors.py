@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, ContextOptions, build_context
-from oprag.errors import ChunkError, OptionError, PositionWarning
+from oprag.errors import ChunkError, PositionWarning
 from oprag.pipeline.neighbors import neighbors_among
 from tests.helpers import hit, ranks, texts
 
@@ -111,12 +111,6 @@ def test_a_chunk_whose_place_is_not_known_has_no_neighbours(metadata):
     chunk = Chunk("text", 0, source="book", metadata=metadata)
     context = build_context([chunk], neighbors=1, read_neighbors=lambda one, number: book(3))
     assert texts(context.kept) == ["text"]
-
-
-def test_without_a_reader_neighbours_are_refused():
-    with pytest.raises(OptionError, match="requires read_neighbors; pass read_neighbors=") as caught:
-        build_context([found(2, 0)], neighbors=1)
-    assert caught.value.value == 1
 
 
 @pytest.mark.parametrize("given", [["text"], [None], [object()]])

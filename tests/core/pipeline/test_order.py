@@ -137,14 +137,6 @@ def test_a_missing_position_can_be_an_error():
 # --- input ---
 
 
-@pytest.mark.parametrize("wrong", ["text", None, {"text": "a"}, ("text", 0)])
-def test_something_else_than_a_chunk_is_refused(wrong):
-    with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects") as caught:
-        arrange([hit("a", 0), wrong])
-    assert caught.value.value is wrong
-    assert isinstance(caught.value, TypeError)
-
-
 def test_a_rank_that_is_used_twice_is_refused():
     twin = hit("b", 3, chunk_index=1)
     with pytest.raises(ChunkError, match="two chunks have rank 3") as caught:

@@ -98,13 +98,6 @@ def test_the_section_is_read_from_the_headings_of_the_source(texts: list[str], e
     assert sections(texts) == expected
 
 
-def test_pages_and_comments_are_not_sections():
-    assert sections(["One.", "Two."], position_key="chunk_index", source="a.pdf") == ["", ""]
-    assert sections(["import os\n# a comment\nos.getcwd()", "# more\nexit()"], source="a.py") == ["", ""]
-    assert sections(["# Alone\n\nText.", "Text."], source="notes") == ["", ""]
-    assert sections(["# One\n\nText.\n\n# Two", "Text."], source="notes") == ["One", "Two"]
-
-
 def test_hostile_headings_are_cut_and_stay_on_their_line():
     (long, control) = sections([f"# {'x' * 10_000}\n\nText.", "# a\x1b[31m\u2028b [1]\tc\x00\n\nText."])
     assert len(long) == 100

@@ -72,14 +72,6 @@ def test_min_keep_brings_the_best_ranked_back():
     assert chosen([*chunks, at(10, 4)], similarity_threshold=0.5, min_chunks=2)[0] == [0, 4]
 
 
-def test_min_keep_prefers_what_repeats_nothing():
-    chunks = [at(80, 0), at(80, 1), at(-80, 2)]
-    options: dict[str, Any] = {"similarity_threshold": 0.5, "redundancy_threshold": 0.95}
-    assert chosen(chunks, min_chunks=2, **options) == ([0, 2], {1: "similarity_threshold"})
-    assert chosen(chunks, min_chunks=3, **options) == ([0, 1, 2], {})
-    assert chosen(chunks, min_chunks=9, **options) == ([0, 1, 2], {})
-
-
 @pytest.mark.parametrize(
     ("vector", "message"),
     [
@@ -125,14 +117,6 @@ def test_a_vector_that_cannot_be_used_is_an_error_that_names_the_chunk(vector, m
 def test_a_question_without_a_usable_vector_is_an_error(question, message):
     with pytest.raises(EmbeddingError, match=message):
         build_context([at(10, 0)], question_vector=question, similarity_threshold=0.5)
-
-
-def test_nothing_given_is_changed():
-    chunks = [at(10, 0, 5), at(80, 1, 5)]
-    before = [np.array(chunk.vector) for chunk in chunks]
-    build_context(chunks, question_vector=QUESTION, similarity_threshold=0.5, redundancy_threshold=0.9)
-    assert np.array_equal([np.array(chunk.vector) for chunk in chunks], before)
-    assert [chunk.similarity for chunk in chunks] == [None, None]
 
 
 def test_no_chunks_are_no_error():

@@ -46,14 +46,6 @@ def texts(found: Context, name: str) -> list[str]:
     return [chunk.text for chunk in found.kept if chunk.source == name]
 
 
-def test_a_small_source_is_whole_and_a_large_one_is_not():
-    found = context([SMALL[2], LARGE[7]])
-    assert texts(found, "small") == [one.text for one in SMALL]
-    assert texts(found, "large") == [LARGE[7].text]
-    assert {chunk.neighbor_of for chunk in found.kept} == {None, 0}
-    assert len(found.passages) == 2
-
-
 def test_it_counts_neither_for_k_nor_for_thresholds():
     vectors = [np.array(one, np.float32) for one in ((1, 0), (1, 0), (0, 1))]
     hits = [

@@ -63,11 +63,6 @@ def expected(corpus: Corpus) -> list[tuple[int, str]]:
     return [(number, "red") for number in sorted(around)]
 
 
-@pytest.mark.parametrize("kind", STORES, ids=str)
-def test_neighbors_by_stamps(kind: Kind, corpus: Corpus, places: Places):
-    assert filled(kind, corpus, places, stamped=True) == expected(corpus)
-
-
 @pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
 @pytest.mark.parametrize("kind", IN_SEQUENCE, ids=str)
 def test_neighbors_by_the_sequence_of_the_store(kind: Kind, corpus: Corpus, places: Places):

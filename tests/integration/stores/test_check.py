@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -42,26 +41,6 @@ def test_sources_that_were_added_in_turn_are_in_order(name: str, tmp_path: Path)
     assert asked(OrderPreservingRetriever(vectorstore=store, k=50))[1] == []
     sample = check_positions(store, max_chunks=50)
     assert (sample.chunks, sample.sampled) == (50, True)
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_what_was_added_apart_is_a_problem(name: str, tmp_path: Path):
-    store = store_of(name, tmp_path)
-    chunks = windows("a.txt", 1)
-    # Without the chunks between the parts, nothing tells which part is first.
-    add(store, [*chunks[33:], *chunks[:30]])
-    (source,) = check_positions(store).sources
-    told = asked(OrderPreservingRetriever(vectorstore=store, k=50))[1]
-    assert source.problem in told[0]
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_a_filter_is_that_of_the_retriever(name: str, tmp_path: Path):
-    store = store_of(name, tmp_path)
-    add(store, [*windows("a.txt", 1), *windows("b.txt", 2, tenant="blue", count=40)])
-    only_blue: Any = "metadata.tenant = 'blue'" if name == "lancedb" else {"tenant": "blue"}
-    retriever = store.as_retriever(search_kwargs={"filter": only_blue})
-    assert sources(check_positions(retriever)) == {"b.txt": (40, True)}
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -30,7 +30,6 @@ from oprag.llama_index import (
     OrderPreservingRetriever,
     StampPositions,
 )
-from oprag.stores.adapter import adapter_of
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.llama_index_stores import DIMENSION, KINDS
 
@@ -163,39 +162,6 @@ def test_deletions(kind: str, fill: Fill):
 
 
 @pytest.mark.parametrize("kind", DELETING)
-def test_nodes_that_were_added_again_are_where_they_were(kind: str, fill: Fill):
-    nodes = windows("a.txt", 1)
-    index = fill(kind, nodes)
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, len(nodes)))
-    assert numbers(asked(retriever)[0], nodes) == list(range(len(nodes)))
-    index.delete_nodes([node.node_id for node in nodes[10:13]])
-    index.insert_nodes(nodes[10:13])
-    # Their overlaps tell where they belong.
-    found, told = asked(retriever)
-    assert (numbers(found, nodes), told) == (list(range(len(nodes))), [])
-
-
-@pytest.mark.parametrize("kind", DELETING)
-def test_a_document_that_was_added_again_is_taken_once(kind: str, fill: Fill):
-    nodes = windows("a.txt", 1)
-    again = [TextNode(text=node.text, metadata=node.metadata) for node in nodes]
-    index = fill(kind, [*nodes, *again])
-    found, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 2 * len(nodes))))
-    assert numbers(found, nodes) == list(range(len(nodes)))
-    assert told == []
-
-
-@pytest.mark.parametrize("kind", DELETING)
-def test_two_versions_of_a_document_are_noticed(kind: str, fill: Fill):
-    nodes = windows("a.txt", 1)
-    changed = [TextNode(text=node.text, metadata=node.metadata) for node in nodes]
-    changed[30] = TextNode(text=prose(9, 200), metadata=nodes[0].metadata)
-    index = fill(kind, [*nodes, *changed])
-    _, told = asked(OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 2 * len(nodes))))
-    assert "more than once" in told[0]
-
-
-@pytest.mark.parametrize("kind", DELETING)
 def test_tenants_are_kept_apart(kind: str, fill: Fill):
     mine, others = windows("report.txt", 1), windows("report.txt", 2, tenant="blue")
     index = fill(kind, in_turn(others, mine))
@@ -306,33 +272,3 @@ def test_neighbors_pass_the_filter_of_the_search(kind: str, fill: Fill):
         OrderPreservingPostprocessor(index=index, neighbors=1)
     shown = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
     assert [one.node.node_id for one in shown] == [node.node_id for node in nodes[2:5]]
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS)
-def test_a_source_is_listed_once_a_question(kind: str, fill: Fill, monkeypatch: pytest.MonkeyPatch):
-    nodes = linked()
-    index = fill(kind, nodes)
-    adapter: Any = type(adapter_of(index.vector_store))
-    listings: list[Any] = []
-    chunks = adapter.chunks
-
-    def counted(self: Any, field: str = "", sources: Any = ()) -> Any:
-        listings.extend(sources)
-        return chunks(self, field, sources)
-
-    monkeypatch.setattr(adapter, "chunks", counted)
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 12), neighbors=1)
-    for _ in range(2):
-        found = retriever.retrieve(QUESTION)
-        assert len(found) > 12
-        assert sorted(listings) == ["ant", "bee"]
-        listings.clear()
-
-
-@pytest.mark.parametrize("kind", KEEPS_TEXTS)
-def test_a_document_that_was_added_twice_gives_each_neighbor_once(kind: str, fill: Fill):
-    nodes, again = linked(), linked()
-    index = fill(kind, [*nodes, *again])
-    retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 1), neighbors=2)
-    found = retriever.retrieve(nodes[3].text)
-    assert [one.node.get_content() for one in found] == [node.text for node in nodes[1:6]]

@@ -117,20 +117,6 @@ def test_batches_deletions_and_sources_in_turn(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_what_was_added_again_is_where_it_was(name: str, tmp_path: Path):
-    store = store_of(name, tmp_path)
-    chunks = windows("a.txt", 1)
-    ids = add(store, chunks)
-    retriever = OrderPreservingRetriever(vectorstore=store, k=len(chunks))
-    assert numbers(asked(retriever)[0], chunks) == list(range(len(chunks)))
-    delete(store, ids[10:13], chunks[10:13])
-    store.add_documents(chunks[10:13], ids=ids[10:13])
-    # Their overlaps tell where they belong.
-    found, told = asked(retriever)
-    assert (numbers(found, chunks), told) == (list(range(len(chunks))), [])
-
-
-@pytest.mark.parametrize("name", STORES)
 def test_tenants_are_kept_apart(name: str, tmp_path: Path):
     store = store_of(name, tmp_path)
     mine, others = windows("report.txt", 1), windows("report.txt", 2, tenant="blue")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnablePassthrough
 
-from oprag.langchain import OrderPreservingChain
 from tests.adapters.langchain.chain.conftest import Model, chain_of
-from tests.adapters.langchain.conftest import parts
-from tests.adapters.scripted import QUESTION, both_sides
+from tests.adapters.scripted import both_sides
 from tests.meeting import Meeting
 
 
@@ -104,16 +100,3 @@ def test_a_chain_inside_a_chain_does_not_wait_for_itself():
         [sys.executable, "-c", NESTED], cwd=root, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.stdout.splitlines() == ["['An answer.', 'An answer.']"] * 4, done.stderr
-
-
-async def test_a_chain_inside_a_chain_does_not_wait_for_itself_async():
-    inner = chain_of(Model(), count=2, method="map_reduce")
-
-    async def search(given: Any) -> list[Document]:
-        await inner.ainvoke(given["input"])
-        return parts(2)
-
-    for own, config in ((8, {"max_concurrency": 1}), (1, None)):
-        outer = OrderPreservingChain(llm=Model(), retriever=RunnableLambda(search), max_concurrency=own)
-        results = await asyncio.wait_for(all_of(outer, [QUESTION, "Another?"], config, is_async=True), 60)
-        assert [result["answer"] for result in results] == ["An answer."] * 2

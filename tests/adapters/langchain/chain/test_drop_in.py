@@ -19,7 +19,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, Prom
 from oprag.langchain import OrderPreservingChain
 from tests.adapters.langchain.chain.conftest import WAYS, Found, Model, every_way, ranked, run
 from tests.adapters.langchain.conftest import numbers_of, parts
-from tests.adapters.scripted import QUESTION, part_numbers
+from tests.adapters.scripted import QUESTION
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Read this:\n\n{context}"), ("human", "{input}")])
 
@@ -74,15 +74,6 @@ async def test_the_pieces_are_those_of_create_retrieval_chain(way: str, extra: d
     assert [piece["answer"] for piece in mine[2:]] == [piece["answer"] for piece in theirs[2:]] == ["An", " answer."]
     assert mine[0] == theirs[0]
     assert {type(piece).__name__ for piece in mine} == {type(piece).__name__ for piece in theirs}
-
-
-async def test_the_prompt_is_that_of_create_retrieval_chain_in_the_order_of_the_source():
-    theirs, mine = Model(), Model()
-    in_order = Found(documents=parts(4))
-    official(theirs, in_order).invoke({"input": QUESTION})
-    ours(mine).invoke({"input": QUESTION})
-    assert mine.calls == theirs.calls
-    assert part_numbers(mine.read[0]) == [0, 1, 2, 3]
 
 
 CHAIN_TYPES = ["stuff", "map_reduce", "refine", "map_rerank"]

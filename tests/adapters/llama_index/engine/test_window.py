@@ -20,7 +20,7 @@ from tests.adapters.llama_index.engine.conftest import (
     full_engine,
     run,
 )
-from tests.adapters.scripted import QUESTION, both_sides, part_numbers
+from tests.adapters.scripted import QUESTION, both_sides
 
 COUNT = 40
 
@@ -91,16 +91,6 @@ def test_what_is_kept_for_the_reply_is_said():
     ):
         engine_with(model, size=100).query(QUESTION)
     assert model.calls == []
-
-
-@both_sides
-async def test_nodes_that_were_retrieved_by_the_engine_fit(is_async: bool):
-    model = Windowed()
-    engine = engine_with(model)
-    nodes = await engine.aretrieve(QUESTION) if is_async else engine.retrieve(QUESTION)
-    response = await engine.asynthesize(QUESTION, nodes) if is_async else engine.synthesize(QUESTION, nodes)
-    assert part_numbers(model.read[0]) == [part_numbers(scored.text)[0] for scored in nodes]
-    assert [scored.node_id for scored in nodes] == [scored.node_id for scored in response.source_nodes]
 
 
 @both_sides
