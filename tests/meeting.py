@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 # Seconds; only a test that fails waits for so long.
 PATIENCE = 60.0
@@ -72,33 +70,3 @@ async def others() -> set[asyncio.Task[Any]]:
     for _ in range(10):
         await asyncio.sleep(0)
     return asyncio.all_tasks() - {asyncio.current_task()}
-
-
-async def timed_out_once(happened: Callable[[], object], work: Awaitable[Any]) -> None:
-    """Await something under a time limit that passes when something has happened."""
-    async with asyncio.timeout(None) as limit:
-
-        async def pass_it() -> None:
-            await until(happened)
-            limit.reschedule(asyncio.get_running_loop().time())
-
-        beside = asyncio.create_task(pass_it())
-        await work
-    await beside
-
-
-class Clock:
-    """A clock for `time.perf_counter` that jumps ahead when told to, so that nothing has to take long.
-
-    Args:
-        monkeypatch: Puts it in place for one test.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._ahead = 0.0
-        real = time.perf_counter
-        monkeypatch.setattr(time, "perf_counter", lambda: real() + self._ahead)
-
-    def jump(self, seconds: float) -> None:
-        """Let seconds pass at once."""
-        self._ahead += seconds

@@ -128,16 +128,6 @@ def test_it_is_counted_without_its_data(name, tmp_path):
 
 
 @every_file
-def test_it_is_planned(name, experiment):
-    small = offline(experiment, few=name == "sakar_emekci")
-    plan = make_plan(small)
-    assert plan.failures == {}
-    assert plan.answers == sum(len(small.data[cell.data].questions) for cell in small.grid_cells.cells)
-    assert set(plan.models) == set(experiment.models)
-    assert all(model.calls for model in plan.models.values())
-
-
-@every_file
 def test_it_runs(name, experiment, tmp_path):
     small = offline(experiment, few=True)
     report = run(small, tmp_path / "results.db")

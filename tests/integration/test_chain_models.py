@@ -1,6 +1,5 @@
 """Every method through LangChain's OpenAI client, a real server and a real model."""
 
-import httpx
 import pytest
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
@@ -16,7 +15,6 @@ from tests.integration.asking import (
     check_order,
 )
 from tests.integration.clients import chat_openai
-from tests.integration.model_server import KEY, LONGEST_REPLY
 
 pytestmark = pytest.mark.integration
 
@@ -69,18 +67,6 @@ def test_every_method_streams(method, chain, wire):
         assert wire.exchanges[-1].streamed
 
 
-def test_a_request_of_ones_own_is_counted_alike(chain, model_server):
-    """Nothing between us and the server changes its figures."""
-    (call,) = chain("stuff").answer(QUESTION).calls
-    messages = [{"role": message.role, "content": message.content} for message in call.prompt.messages]
-    body = {"messages": messages, "temperature": 0, "max_completion_tokens": LONGEST_REPLY}
-    reply = httpx.post(
-        f"{model_server}/v1/chat/completions", headers={"Authorization": f"Bearer {KEY}"}, json=body, timeout=120
-    ).json()
-    assert reply["usage"]["prompt_tokens"] == call.usage.input_tokens
-    assert reply["choices"][0]["finish_reason"] == call.completion.finish_reason
-
-
 def test_without_figures_for_streams_an_estimate_says_so(chain, wire):
     *_, answer = chain("map_reduce", stream_usage=False).stream_answer(QUESTION)
     assert isinstance(answer, Answer)
@@ -89,20 +75,6 @@ def test_without_figures_for_streams_an_estimate_says_so(chain, wire):
     assert last.usage.estimated
     assert answer.usage.estimated
     assert 0.5 < last.usage.input_tokens / maps[0].usage.input_tokens < 2
-
-
-@pytest.mark.parametrize("most", [1, 2])
-def test_passages_are_read_at_the_same_time(most, chain, wire):
-    check_calls(chain("map_rerank").answer(QUESTION, config={"max_concurrency": most}), wire)
-    assert wire.most_at_once() == most
-
-
-def test_questions_of_a_batch_share_the_limit(chain, wire):
-    questions = [QUESTION, "What does the continue statement do?"]
-    results = chain("map_rerank").batch(questions, {"max_concurrency": 2})
-    assert [result["input"] for result in results] == questions
-    assert all(result["answer"].strip() for result in results)
-    assert wire.most_at_once() == 2
 
 
 def test_the_whole_source_is_read_where_the_context_is_refused(chain, wire):

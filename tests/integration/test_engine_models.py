@@ -107,11 +107,3 @@ def test_every_method_streams(method, engine, wire):
     if method != "map_rerank":
         assert "".join(pieces) == wire.exchanges[-1].reply
     check_response(response, method, wire)
-
-
-async def test_passages_are_read_at_the_same_time(engine, wire):
-    check_calls(engine("map_rerank").answer(QUESTION), wire)
-    assert wire.most_at_once() == HOW["max_concurrency"]
-    wire.exchanges.clear()
-    check_calls(await engine("map_rerank", max_concurrency=1).aanswer(QUESTION), wire)
-    assert wire.most_at_once() == 1

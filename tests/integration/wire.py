@@ -76,15 +76,6 @@ class Wire:
             total = total.plus(exchange.usage)
         return total
 
-    def most_at_once(self) -> int:
-        """How many exchanges were open at the same time."""
-        changes = [(one.started, 1) for one in self.exchanges] + [(one.ended or 0.0, -1) for one in self.exchanges]
-        now = most = 0
-        for _, change in sorted(changes):
-            now += change
-            most = max(most, now)
-        return most
-
 
 class _Transport(httpx.HTTPTransport):
     def __init__(self, exchanges: list[Exchange]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ from tests.adapters.contract.frameworks import (
 )
 from tests.adapters.scripted import QUESTION, by_step
 from tests.meeting import Meeting, others, until
-
-seen_by: ContextVar[str] = ContextVar("seen_by", default="nobody")
 
 
 @each_kind_of_model

@@ -284,15 +284,6 @@ def test_invalid_options_are_rejected(options: dict[str, Any]):
         OrderPreservingMiddleware(**options)
 
 
-def test_a_tool_of_text_alone_is_warned_about():
-    retriever: Any = RunnableLambda(found)
-    model = ScriptedModel(turns=[["7"], "The end."])
-    agent = agent_of(model, [create_retriever_tool(retriever, "search", "Search.")])
-    with pytest.warns(RetrievalWarning, match="'search' are not gathered.*content_and_artifact") as caught:
-        agent.invoke(asked())
-    assert [warning.filename for warning in caught] == [__file__]
-
-
 def test_a_search_tool_that_the_agent_does_not_have_is_reported():
     middleware = [OrderPreservingMiddleware(search_tools=["serach"])]
     agent = agent_of(ScriptedModel(turns=[["7"], "The end."]), middleware=middleware)

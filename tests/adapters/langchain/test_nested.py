@@ -12,7 +12,6 @@ from langchain_classic.retrievers import (
 )
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
 from langchain_core.documents import BaseDocumentTransformer, Document
-from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import ValidationError
 
@@ -22,8 +21,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     create_search_tool,
 )
-from tests.adapters.langchain.conftest import RecordingChatModel, giving, numbers_of
-from tests.adapters.scripted import QUESTION
+from tests.adapters.langchain.conftest import RecordingChatModel, giving
 
 
 def own(store: InMemoryVectorStore, **options: Any) -> OrderPreservingRetriever:
@@ -89,18 +87,3 @@ def test_the_chain_and_the_search_tool_refuse_it_too(store):
         OrderPreservingChain(llm=RecordingChatModel(), retriever=wrapped)
     with pytest.raises(ValidationError, match="last and only once"):
         create_search_tool(wrapped)
-
-
-@pytest.mark.parametrize("options", [{}, {"annotate": True}, {"order": "edges"}], ids=str)
-async def test_a_step_directly_after_ours_knows_the_ranks(store, options: dict[str, Any]):
-    inner = own(store, k=8, **options)
-    best = sorted(numbers_of(store.similarity_search(QUESTION, k=3)))
-    compressor = OrderPreservingCompressor(k=3)
-    for outer in (
-        ContextualCompressionRetriever(base_compressor=compressor, base_retriever=inner),
-        OrderPreservingRetriever(retriever=RunnableLambda(inner.invoke, inner.ainvoke), k=3),
-        OrderPreservingRetriever(retriever=RunnableLambda(str.strip) | inner, k=3),
-    ):
-        assert numbers_of(outer.invoke(QUESTION)) == numbers_of(await outer.ainvoke(QUESTION)) == best
-    pipeline = DocumentCompressorPipeline(transformers=[OrderPreservingCompressor(**options), compressor])
-    assert numbers_of(pipeline.compress_documents(store.similarity_search(QUESTION, k=8), QUESTION)) == best

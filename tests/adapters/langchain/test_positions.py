@@ -5,9 +5,8 @@ about.
 """
 
 import random
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from langchain_core.documents import Document
@@ -19,9 +18,7 @@ from langchain_text_splitters import (
 )
 
 from oprag import Context, PositionKind
-from oprag._internal.warn import forget
-from oprag.errors import PositionWarning, SourceWarning
-from oprag.langchain import OrderPreservingRetriever, stamp_positions
+from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, prose
 from tests.adapters.scripted import QUESTION
 
@@ -105,16 +102,6 @@ SPLITS: dict[str, Callable[[], list[Document]]] = {
     "markdown sections": by_section,
     "pages": lambda: by_page(page=int),
 }
-each_split = pytest.mark.parametrize("make", SPLITS.values(), ids=SPLITS)
-
-
-@each_split
-def test_stamped_chunks_are_in_order_whatever_split_them(make: Callable[[], list[Document]]):
-    stamped = stamp_positions(make())
-    assert len(stamped) > 10
-    context = ordered(stamped)
-    assert kept(context) == stamped
-    assert [(report.kind, report.missing) for report in context.sources] == [(PositionKind.STAMPED, 0)]
 
 
 @pytest.mark.parametrize(
@@ -150,90 +137,3 @@ def test_page_and_offset_order_chunks_that_were_not_stamped(names: dict[str, Cal
     context = ordered(chunks)
     assert kept(context) == chunks
     assert [report.kind for report in context.sources] == [PositionKind.PAGE_OFFSET]
-
-
-class Outcome(NamedTuple):
-    """Of many random retrievals: how often the order was wrong, and how often it was so without a warning."""
-
-    wrong: int
-    silent: int
-
-
-def outcome(chunks: list[Document], k: int, places: Sequence[int] | None = None) -> Outcome:
-    """Retrieve random chunks.
-
-    Args:
-        chunks: The chunks in the sequence of the source.
-        k: How many are retrieved.
-        places: The place of each chunk, such as its page; its number by default.
-    """
-    place = {id(chunk): at for chunk, at in zip(chunks, places or range(len(chunks)), strict=True)}
-    generator = random.Random(k)
-    wrong = silent = 0
-    for _ in range(100):
-        forget()  # each draw is a process of its own
-        retriever = OrderPreservingRetriever(retriever=giving(generator.sample(chunks, k)))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            found = [place[id(chunk)] for chunk in retriever.invoke(QUESTION)]
-        assert len(found) == k
-        is_wrong = found != sorted(found)
-        wrong += is_wrong
-        silent += is_wrong and not any(issubclass(warning.category, PositionWarning) for warning in caught)
-    return Outcome(wrong, silent)
-
-
-def lazy_load(**names: Callable[[int], Any]) -> Iterator[Document]:
-    """The pages of a PDF, one by one, as its loader gives them."""
-    for page, start in enumerate(range(0, len(TEXT), 1500)):
-        named = {key: name(page) for key, name in names.items()}
-        yield Document(TEXT[start : start + 1500], metadata={"source": "book.pdf", **named})
-
-
-@pytest.mark.parametrize("numbering", [True, False], ids=["ours", "another tool's"])
-@pytest.mark.parametrize("start", [False, True], ids=["no offsets", "offsets"])
-@pytest.mark.parametrize("name", ["from 0", "from 1", "strings", "floats"])
-@pytest.mark.parametrize("k", [2, 10])
-def test_pages_that_are_stamped_one_by_one_are_in_the_order_of_the_pages(
-    k: int, name: str, start: bool, numbering: bool
-):
-    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=40, add_start_index=start)
-    chunks: list[Document] = []
-    pages: list[int] = []
-    for number, page in enumerate(lazy_load(**PAGES[name])):
-        stamped = stamp_positions(splitter.split_documents([page]))
-        chunks += stamped
-        pages += [number] * len(stamped)
-    assert len(chunks) > 30
-    if not numbering:
-        for chunk in chunks:
-            chunk.metadata.pop("chunk_numbering", None)
-    assert outcome(chunks, k, pages).wrong == 0
-
-
-def messages(workspace: str | None) -> list[Document]:
-    """An export as `SlackDirectoryLoader` of langchain-community 0.4 loads it: each message has a source of its own."""
-    chunks = []
-    for number in range(8):
-        user, timestamp = f"U{number % 3}", f"17040672{10 + number}.000100"
-        permalink = f"{workspace}/archives/C024BE91L/p{timestamp.replace('.', '')}"
-        source = permalink if workspace else f"general - {user} - {timestamp}"
-        metadata = {"source": source, "channel": "general", "timestamp": timestamp, "user": user}
-        chunks.append(Document(prose(20, seed=number), metadata=metadata))
-    return chunks
-
-
-@pytest.mark.parametrize("workspace", [None, "https://acme.slack.com"])
-def test_messages_of_a_chat_are_warned_about_and_two_keys_put_them_in_order(workspace: str | None):
-    chunks = messages(workspace)
-    with pytest.warns(SourceWarning, match="8 of 8 chunks.*look like parts of one.*source_key="):
-        assert kept(ordered(chunks)) == shuffled(chunks)
-    assert kept(ordered(chunks, source_key="channel", position_key="timestamp")) == chunks
-
-
-def pdf(*, offsets: bool = True) -> list[Document]:
-    """Pages as `PyPDFLoader` makes them: `page` counts from 0, and `page_label` is what is printed."""
-    chunks = by_page(page=int, page_label=lambda page: "ivx"[page] if page < 2 else str(page - 1))
-    for chunk in [] if offsets else chunks:
-        del chunk.metadata["start_index"]
-    return chunks

@@ -1,6 +1,7 @@
 """Documents without any position in a store without a sequence: their places in the text of the source."""
 
 import random
+import time
 import warnings
 
 import pytest
@@ -9,6 +10,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
+from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, prose, store_of
 
@@ -102,6 +104,21 @@ def test_a_source_that_cannot_be_read_keeps_its_rank_with_a_warning(tmp_path):
     assert [document.page_content for document in documents] == [document.page_content for document in ranked]
     assert any("cannot be read, so its chunks are not located in it" in one for one in told)
     assert any("have no position" in one for one in told)
+
+
+def test_a_changed_text_is_read_again_after_a_while(monkeypatch):
+    texts = {"voyage.txt": prose(300, 1)}
+    store = store_of(split(texts))
+    retriever = OrderPreservingRetriever(vectorstore=store, k=50, store_order=False, read_source=texts)
+    assert in_order(retriever.invoke(QUESTION), texts)
+    texts["voyage.txt"] = prose(300, 9)
+    store.delete(list(store.store))
+    store.add_documents(split(texts))
+    with pytest.warns(PositionWarning, match="have no position"):
+        retriever.invoke(QUESTION)
+    later = time.monotonic() + 61
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert in_order(retriever.invoke(QUESTION), texts)
 
 
 def test_a_function_can_require_the_filter_of_the_search():

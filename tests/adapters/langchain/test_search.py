@@ -1,11 +1,8 @@
 """What reaches the vector store, and what comes back from it."""
 
-import math
 import re
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -129,12 +126,6 @@ def test_k_inside_search_kwargs_is_the_k_of_the_retriever(store):
     assert given == {"k": 3}
 
 
-@pytest.mark.parametrize("k", [3, 4, None])
-def test_k_inside_search_kwargs_beside_k_is_refused(store, k: int | None):
-    with pytest.raises(ValidationError, match="k is given twice"):
-        OrderPreservingRetriever(vectorstore=store, k=k, search_kwargs={"k": 3})
-
-
 def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store):
     """Pydantic does not check what is assigned, so the search refuses it."""
     retriever = OrderPreservingRetriever(vectorstore=store, k=3)
@@ -191,31 +182,8 @@ class LooseStore(PlainStore):
         return self.found
 
 
-class Unreadable:
-    """Like a tensor with several elements."""
-
-    def __repr__(self) -> str:
-        return "Unreadable()"
-
-    def __float__(self) -> float:
-        raise RuntimeError("a tensor with 2 elements cannot be converted")
-
-
 one_document = Document("text")
 every_search = pytest.mark.parametrize("search_type", ["similarity", "mmr"])
-NO_SCORES: list[Any] = [
-    *(None, "0.5", "high", b"9", [0.5], {"score": 0.5}, True, 1j, 10**400, math.nan, math.inf, -math.inf),
-    *(np.array([0.5, 1.0]), Decimal("NaN"), Decimal("sNaN"), Unreadable()),
-]
-
-
-@every_search
-@pytest.mark.parametrize("score", NO_SCORES, ids=repr)
-async def test_a_score_that_is_not_a_number_is_no_score(search_type: Any, score: Any):
-    store = LooseStore([(one_document, score), (Document("other"), 0.25)])
-    retriever = OrderPreservingRetriever(vectorstore=store, search_type=search_type, order="rank")
-    for context in (retriever.get_context(QUESTION), await retriever.aget_context(QUESTION)):
-        assert [(chunk.text, chunk.score) for chunk in context.kept] == [("text", None), ("other", 0.25)]
 
 
 @every_search

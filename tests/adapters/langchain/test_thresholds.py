@@ -24,6 +24,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     stamp_positions,
 )
+from oprag.stores import StoreAdapter, StoredVector, register_store
 from tests.adapters.langchain.conftest import giving, texts
 from tests.counting import CountingEmbeddings
 from tests.helpers import WordEmbedder
@@ -161,6 +162,27 @@ def test_a_compressor_embeds_each_text_once(embeddings):
     assert asyncio.run(compressor.acompress_documents(documents, QUESTION)) == found
     assert embeddings.embedded == (0, 0)
     assert compressor.compress_documents([], QUESTION) == []
+
+
+def test_an_adapter_for_a_store_of_one_s_own(store, embeddings, ask):
+    class MyStore(UnknownStore):
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+            return self.inner.similarity_search(query, k, **kwargs)
+
+    class MyAdapter(StoreAdapter):
+        def vectors(self, keys: Any) -> dict[str, StoredVector]:
+            assert self.search == {"shelf": "top"}
+            return {key: StoredVector(self.store.inner.store[key]["vector"]) for key in keys}
+
+    class Taking(MyStore):
+        def similarity_search(self, query: str, k: int = 4, shelf: str = "", **kwargs: Any) -> list[Document]:
+            assert shelf == "top"
+            return super().similarity_search(query, k)
+
+    register_store(MyStore, MyAdapter)
+    retriever = OrderPreservingRetriever(vectorstore=Taking(store), search_kwargs={"shelf": "top"}, **BOTH)
+    assert len(ask(retriever).kept) == 3
+    assert embeddings.embedded == (2, 0)
 
 
 @pytest.mark.parametrize("options", [{"similarity_threshold": 0.5}, {"redundancy_threshold": 0.5}], ids=str)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
@@ -78,29 +78,11 @@ def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(mak
     assert Settings._embed_model is None
 
 
-@every_maker
-def test_a_model_of_settings_that_only_mocks_is_none(make, options, monkeypatch, capsys):
-    monkeypatch.setattr(Settings, "_embed_model", None)
-    Settings.embed_model = None  # type: ignore[assignment]
-    assert isinstance(Settings._embed_model, MockEmbedding)
-    capsys.readouterr()
-    with pytest.raises(ValidationError, match=r"(pass|needs) embed_model="):
-        make(**options)
-
-
 @pytest.mark.parametrize(("make", "options"), MAKERS[1:])
 def test_the_index_of_a_wrapped_retriever_is_known(make, options, index, model, of_settings):
     make(retriever=index.as_retriever(), **options)()
     assert model._inner.questions
     assert of_settings._inner.questions == []
-
-
-@every_maker
-def test_the_given_model_comes_first(make, options, index, model, of_settings):
-    given = CountingModel(model_name="given")
-    make(index=index, embed_model=given, **options)()
-    assert given._inner.questions
-    assert model._inner.questions == of_settings._inner.questions == []
 
 
 @pytest.mark.parametrize("option", ["similarity_threshold", "redundancy_threshold"])

@@ -26,7 +26,6 @@ from tests.adapters.llama_index.conftest import HashedWords, ListRetriever, rank
 
 pytestmark = agent_warnings
 
-BY_WORDS: dict[str, Any] = {"count_tokens": lambda text: len(text.split())}
 NAMES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 

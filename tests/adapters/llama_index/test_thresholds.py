@@ -11,8 +11,8 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
-from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodeParser
-from llama_index.core.postprocessor import MetadataReplacementPostProcessor, PrevNextNodePostprocessor
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.postprocessor import PrevNextNodePostprocessor
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import PrivateAttr, ValidationError
@@ -313,19 +313,6 @@ def test_a_node_that_was_deleted_ends_the_chain(index):
     hit = NodeWithScore(node=by_id["log.txt-2"])
     found = OrderPreservingPostprocessor(read_neighbors=index.docstore, neighbors=2).postprocess_nodes([hit])
     assert ids(found) == ["0", "1", "2"]
-
-
-def test_a_sentence_with_its_window_is_not_filled_in_with_its_own_sentences():
-    sentences = " ".join(f"Sentence {number} tells of w{number}." for number in range(12))
-    parser = SentenceWindowNodeParser(window_size=1)
-    nodes = parser.get_nodes_from_documents([Document(text=sentences, id_="book")])
-    docstore = SimpleDocumentStore()
-    docstore.add_documents(nodes)
-    hit = NodeWithScore(node=nodes[5].model_copy(deep=True))
-    replaced = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes([hit])
-    context = OrderPreservingPostprocessor(read_neighbors=docstore, neighbors=2).get_context(replaced)
-    for number in range(3, 8):
-        assert context.text.count(f"w{number}.") == 1, context.text
 
 
 def test_a_query_that_is_a_picture_has_no_words_to_compare(index):

@@ -93,14 +93,3 @@ def test_what_is_prompted_fits(kind: str, options: dict[str, Any], mode: Respons
     for token_budget in (320, 400, 777, 1200):
         postprocessor = OrderPreservingPostprocessor(token_budget=token_budget, count_tokens=len, **options)
         assert 0 < len(_prompted(nodes, postprocessor, mode)) <= token_budget
-
-
-def test_the_budget_is_used_to_the_last_character():
-    nodes = _nodes()
-    whole = len(_prompted(nodes, OrderPreservingPostprocessor(), ResponseMode.COMPACT))
-    keeps_all = OrderPreservingPostprocessor(token_budget=whole, count_tokens=len)
-    assert len(_prompted(nodes, keeps_all, ResponseMode.COMPACT)) == whole
-    drops_one = OrderPreservingPostprocessor(token_budget=whole - 1, count_tokens=len)
-    kept = drops_one.postprocess_nodes(nodes)
-    assert len(kept) == len(nodes) - 1
-    assert all(scored is not nodes[-1] for scored in kept)

@@ -224,13 +224,6 @@ def test_what_was_not_shown_is_unknown(form, changes):
     assert (cited.citations, cited.unknown) == ((), (given["title"],))
 
 
-def test_a_citation_without_title_is_unknown_by_its_source():
-    cited = WorkingContext().cited(
-        [{"type": "text", "text": "a", "citations": [{"type": "web_search_result_location", "url": "https://b.c"}]}]
-    )
-    assert cited.unknown == ("https://b.c",)
-
-
 @FORMS
 def test_a_cited_text_that_is_not_in_the_passage_is_reported(form):
     working = WorkingContext()

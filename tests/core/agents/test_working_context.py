@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, Place, PositionKind, Span, WorkingContext, build_context
+from oprag import Chunk, ContextOptions, WorkingContext, build_context
 from oprag.errors import BudgetError, ChunkError, DataError, OptionError, TokenizerError, UncertainOrderError
 from tests.helpers import cut, hit, prose, run_python
 
@@ -133,29 +133,6 @@ def test_the_end_of_a_range_and_the_numbering_of_stamps_are_kept():
     working = WorkingContext()
     working.add(stamped)
     assert working.context().sources == build_context(stamped).sources
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (
-            Place((0, 9), PositionKind.OFFSET, "text", Span(0, 9)),
-            Place((50, 60), PositionKind.OFFSET, "text", Span(50, 60)),
-        ),
-        (Place((0, 0), PositionKind.STORE), Place((0, 1), PositionKind.STORE, run=Span(50, 60, 0))),
-    ],
-)
-def test_a_place_is_learned_when_a_chunk_is_not_found_alone_any_more(first, second):
-    working = WorkingContext()
-    assert working.add([alone("that ends.")]).new == (1,)
-    both = [alone("that ends."), alone("It begins", 1)]
-    placed = [replace(both[0], place=second), replace(both[1], place=first)]
-    assert working.add(placed).text == "[2] book\nIt begins\n\n[1] (already shown)"
-    restored = WorkingContext.from_dict(json.loads(json.dumps(working.to_dict())))
-    for one in (working, restored):
-        assert one.context().text == "It begins\n\nthat ends."
-        assert one.layout() == ["[1] book\nthat ends.", "[2] book\nIt begins\n\n[1] (already shown)"]
-        assert one.add(placed).new == ()
 
 
 @pytest.mark.parametrize("name", ["k", "max_candidates", "neighbors", "min_chunks"])

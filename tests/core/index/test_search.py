@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oprag import DocumentIndex, DualEncoder, build_context
+from oprag import DocumentIndex, build_context
 from oprag.errors import EmbeddingError, OptionError
 from oprag.index.bm25 import BM25Search
 from oprag.index.document_index import SearchKind, rrf
@@ -149,20 +149,6 @@ def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
 
 
 # --- question vectors ---
-
-
-def test_a_question_is_embedded_once_for_search_and_thresholds():
-    asked = []
-
-    def encode(questions):
-        asked.extend(questions)
-        return np.ones((len(questions), 3))
-
-    index = DocumentIndex(["a", "b"], [{}, {}], np.eye(3)[:2], DualEncoder("noting", encode, lambda t: np.eye(3)[:2]))
-    index.search("what?", 1)
-    index.question_vector("what?")
-    index.search("what?", 2, search="hybrid")
-    assert asked == ["what?"]
 
 
 def test_the_formula_of_the_paper():

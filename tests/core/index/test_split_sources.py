@@ -17,23 +17,6 @@ def split_sources(sources: Any, tokenizer: Any, split: Split) -> tuple[list[str]
     return [piece.window.text for piece in pieces], [piece.place for piece in pieces]
 
 
-@pytest.mark.parametrize(
-    ("given", "complete"),
-    [
-        (Split(), Split("tokens", 128, 0)),
-        (Split("tokens", 50), Split("tokens", 50, 0)),
-        (Split("words"), Split("words", 300, 0)),
-        (Split("words", 30, 5), Split("words", 30, 5)),
-        (Split("recursive"), Split("recursive", 1000, 100)),
-        (Split("recursive", 200), Split("recursive", 200, 20)),
-        (Split("recursive", None, 0), Split("recursive", 1000, 0)),
-        (Split("recursive", 5), Split("recursive", 5, 0)),
-    ],
-)
-def test_defaults_depend_on_the_splitter(given, complete):
-    assert given.complete() == complete
-
-
 @pytest.mark.parametrize("splitter", ["sentences", None, 3])
 def test_an_unknown_splitter_is_refused(splitter):
     with pytest.raises(OptionError, match="splitter must be one of tokens, words, recursive"):

@@ -71,20 +71,6 @@ def test_what_cannot_be_merged_goes_on_as_it_is(reply):
     assert numbers(world.texts("reduce")[0]) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("context_options", "options"),
-    [
-        pytest.param(ContextOptions(token_budget=30, count_tokens=words), {}, id="token budget"),
-        pytest.param(WORDS, {"collapse_tokens": 30}, id="option"),
-        pytest.param(ContextOptions(token_budget=9_999, count_tokens=words), {"collapse_tokens": 30}, id="option wins"),
-    ],
-)
-def test_where_the_collapse_budget_comes_from(context_options, options):
-    world = World(parts(4), map=found_in)
-    world.answer(method="map_reduce", context_options=context_options, **options)
-    assert "collapse" in world.steps
-
-
 def test_empty_and_failed_partial_answers_are_left_out():
     world = World(parts(4), map=["Zero.", "", OSError("no"), "Three."])
     with pytest.warns(ModelWarning, match="'map'.*OSError: no"):

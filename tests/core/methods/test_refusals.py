@@ -103,17 +103,3 @@ def test_once_excluded_a_refusal_never_comes_back(reply):
     assert possible[0]
     if is_refusal(reply):
         assert all(possible)
-
-
-@given(
-    st.sampled_from(["", "\n", '"', "**", "> ", "Answer: ", "**Answer:** "]),
-    st.lists(st.booleans(), min_size=12, max_size=12),
-    st.sampled_from(["", ".", '"', "**", ".**", "!", "\n", ". The text does not tell.", "\n\nNothing is said."]),
-)
-def test_refusals_of_any_case(before, capitals, behind):
-    word = "".join(
-        letter.upper() if capital else letter for letter, capital in zip("unanswerable", capitals, strict=True)
-    )
-    reply = before + word + behind
-    assert is_refusal(reply)
-    assert all(may_be_refusal(reply[:end]) for end in range(len(reply) + 1))

@@ -53,24 +53,6 @@ def test_the_spaces_in_numbers_of_the_text_count(method: str, window: int):
     assert max(len(prompt.text) for prompt in asked.prompts) <= window
 
 
-@pytest.mark.parametrize("method", ["stuff", "self_route", "step_down", "reciprocal"])
-def test_what_fits_is_what_a_token_budget_would_keep(method: str):
-    answer = ask(world(), method=method)
-    context = answer.context
-    assert context is not None
-    assert 120 < context.tokens <= 300
-    expected = ask(world(), None, method=method, token_budget=context.options.token_budget).context
-    assert expected is not None
-    assert context.text == expected.text
-    assert {drop.reason for drop in context.dropped} == {"token_budget"}
-    assert all("the model's context window is 300" in drop.detail for drop in context.dropped)
-    # The best-ranked are kept, in the order of the source.
-    assert [chunk.rank for chunk in context.kept] == list(reversed(range(COUNT - len(context.dropped))))
-    assert answer.notes[-1].startswith(
-        f"{len(context.dropped)} retrieved chunks were dropped, since they do not fit the model's context window of 300"
-    )
-
-
 @pytest.mark.parametrize(("budget", "kept"), [(60, 60), (100, 100), (16_384, None)])
 def test_the_smaller_one_of_window_and_token_budget_counts(budget: int, kept: int | None):
     asked = world()

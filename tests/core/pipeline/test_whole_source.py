@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 from oprag import Chunk, Context, build_context, neighbors_among
@@ -44,21 +43,6 @@ def context(found: Sequence[Chunk], **options: Any) -> Context:
 
 def texts(found: Context, name: str) -> list[str]:
     return [chunk.text for chunk in found.kept if chunk.source == name]
-
-
-def test_it_counts_neither_for_k_nor_for_thresholds():
-    vectors = [np.array(one, np.float32) for one in ((1, 0), (1, 0), (0, 1))]
-    hits = [
-        Chunk(one.text, rank, metadata=one.metadata, id=one.id, vector=vectors[rank])
-        for rank, one in enumerate([SMALL[2], SMALL[0], SMALL[1]])
-    ]
-    options: dict[str, Any] = {"read_neighbors": neighbors_among(EVERY), "whole_source_tokens": 999}
-    found = build_context(
-        hits, k=1, similarity_threshold=0.5, redundancy_threshold=0.9, question_vector=vectors[0], **options
-    )
-    assert texts(found, "small") == [one.text for one in SMALL]
-    assert found.dropped == ()
-    assert texts(context([SMALL[2], LARGE[7]], k=1), "large") == []
 
 
 def test_neighbors_are_added_to_the_other_sources():

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.runnables.utils import AddableDict
 from pydantic import ValidationError
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
@@ -75,16 +74,6 @@ async def test_the_output_says_what_is_cited(way: str, method: str):
     ] == [(one["source"], one["start"], one["end"], one["text"], one["number"]) for one in cited]
     # A result can be the next input, as without citations.
     assert await run(chain, way, result) == result
-
-
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-async def test_citations_are_the_last_piece_of_a_stream(is_async: bool):
-    chain = chain_of(Model(reply=lambda prompt: CITING), cite=True)
-    pieces = [piece async for piece in chain.astream(QUESTION)] if is_async else list(chain.stream(QUESTION))
-    assert [list(piece) for piece in pieces[:2]] == [["input"], ["context"]]
-    assert {key for piece in pieces[2:-1] for key in piece} == {"answer"}
-    assert list(pieces[-1]) == ["citations", "message"]
-    assert all(isinstance(piece, AddableDict) for piece in pieces)
 
 
 async def test_the_key_of_citations_can_be_another_one_or_none():

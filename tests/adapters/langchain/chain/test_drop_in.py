@@ -277,17 +277,3 @@ async def test_a_history_aware_retriever_gets_what_it_gets_from_create_retrieval
     assert mine.calls[0] == theirs.calls[0]
     assert mine_searched.asked == searched.asked == ["An answer."]
     assert len(mine.calls) == len(theirs.calls) == 2
-
-
-def test_a_runnable_that_is_no_retriever_gets_all_inputs_as_from_create_retrieval_chain():
-    from langchain_core.runnables import RunnableLambda
-
-    seen: list[Any] = []
-
-    def search(given: Any) -> list[Document]:
-        seen.append(given)
-        return parts(2)
-
-    for chain in (official(Model(), RunnableLambda(search)), ours(Model(), RunnableLambda(search))):
-        chain.invoke({"input": QUESTION, "tenant": "t"})
-    assert seen == [{"input": QUESTION, "tenant": "t"}] * 2

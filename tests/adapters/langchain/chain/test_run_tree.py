@@ -9,7 +9,6 @@ from langchain_core.tracers.schemas import Run
 
 from oprag.errors import ModelError
 from tests.adapters.langchain.chain.conftest import (
-    Found,
     Model,
     Starts,
     chain_of,
@@ -18,7 +17,6 @@ from tests.adapters.langchain.chain.conftest import (
     full_chain,
     run,
 )
-from tests.adapters.langchain.conftest import parts
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 from tests.meeting import Meeting
 
@@ -60,33 +58,6 @@ async def test_the_retriever_and_every_call_are_children_of_the_chain(collector,
     assert kinds(seen(root)) == (CHAIN, "chain", [RETRIEVED, *map(call, STEPS_OF[method])])
     assert root.parent_run_id is None
     assert root.error is None
-
-
-async def test_answer_and_compare_are_one_run_each(collector):
-    chain = full_chain(Model(reply=by_step), "stuff", count=2)
-    config: Any = {"callbacks": [collector], "run_name": "mine", "tags": ["t"]}
-    chain.answer(QUESTION, config=config)
-    await chain.aanswer(QUESTION, config=config)
-    chain.answer_with(QUESTION, ["stuff", "refine"], config=config)
-    await chain.aanswer_with(QUESTION, ["stuff", "refine"], config=config)
-    trees = [kinds(seen(root)) for root in collector.traced_runs]
-    assert trees[:2] == [("mine", "chain", [RETRIEVED, call("answer")])] * 2
-    assert trees[2:] == [("mine", "chain", [RETRIEVED, call("answer"), call("answer"), call("refine")])] * 2
-    assert all(root.tags == ["t"] for root in collector.traced_runs)
-
-
-@both_sides
-async def test_configurable_values_reach_the_model_and_the_retriever(is_async: bool):
-    from langchain_core.runnables import ConfigurableField
-
-    plain, other = Model(), Model(reply=lambda prompt: "The other answer.")
-    model = plain.configurable_alternatives(ConfigurableField("model"), other=other)
-    searched = Found(documents=parts(2))
-    chain = chain_of(model, retriever=searched)
-    config = {"configurable": {"model": "other"}}
-    result = await run(chain, "ainvoke" if is_async else "invoke", QUESTION, config)
-    assert result["answer"] == "The other answer."
-    assert plain.calls == []
 
 
 async def test_the_calls_know_their_parent_from_every_thread():

@@ -97,19 +97,6 @@ async def test_an_answer_holds_text_and_object(is_async: bool):
     assert "1872" in answer.explain()
 
 
-@both_sides
-async def test_with_the_raw_message_the_text_is_the_object_and_usage_the_models_own(is_async: bool):
-    model = Structured(counts=True)
-    chain = chain_of(model.with_structured_output(Verdict, include_raw=True), count=2, method="map_reduce")
-    answer = await chain.aanswer(QUESTION) if is_async else chain.answer(QUESTION)
-    assert answer.parsed["parsed"] == FOUND
-    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.estimated) == (3_000, 63, False)
-    assert json.loads(answer.text) == FOUND.model_dump()
-    # What the last call reads are the objects, not how Python shows a message.
-    assert "additional_kwargs" not in model.read[-1]
-    assert model.read[-1].count('"year"') == 2
-
-
 @every_way
 async def test_no_object_is_no_answer(way: str):
     """The model did not call the tool, so the parser gives None."""

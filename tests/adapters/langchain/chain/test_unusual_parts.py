@@ -93,21 +93,6 @@ def test_a_conversation_that_was_set_before_stands_where_none_is_given():
     assert model.read[-1].startswith("Who?\n\nAda.\n\n")
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        ("C:{text} Q:{query}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
-        ("C:{text} Q:{input}", "C:Part 0 of voyage.txt. Q:What happened on the voyage?"),
-        ("C:{context} Q:{input} T:{text}", "C:Part 0 of voyage.txt. Q:What happened on the voyage? T:OTHER"),
-    ],
-)
-def test_inputs_never_stand_in_place_of_what_is_read_or_asked(template: str, expected: str):
-    model = Model()
-    chain = chain_of(model, 1, prompts={"answer": template})
-    chain.invoke({"input": QUESTION, "text": "OTHER", "query": "OTHER QUESTION"})
-    assert model.read == [expected]
-
-
 class FewVectors(Embeddings):
     """Gives one vector, whatever it is asked for."""
 

@@ -37,21 +37,6 @@ def test_what_is_no_postprocessor_is_refused(postprocessors: Any):
         engine_of(Model(), node_postprocessors=postprocessors)
 
 
-@pytest.mark.parametrize("name", ["method", "k", "cite", "max_concurrency", "on_error"])
-def test_an_option_that_is_changed_afterwards_is_followed(name: str):
-    """It is never taken and then ignored."""
-    value: Any = {"method": "refine", "k": 2, "cite": True, "max_concurrency": 1, "on_error": "skip"}[name]
-    made, changed = Model(), Model()
-    expected = engine_of(made, **{name: value})
-    engine = engine_of(changed)
-    setattr(engine, name, value)
-    expected.query(QUESTION)
-    engine.query(QUESTION)
-    assert changed.read == made.read
-    assert engine._options == expected._options
-    assert getattr(engine, name) == value != getattr(engine_of(Model()), name)
-
-
 class Half(BaseNodePostprocessor):
     """Keeps the first half, best first, and remembers how the nodes stood and what was asked."""
 

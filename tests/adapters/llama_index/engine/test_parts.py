@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from tests.adapters.llama_index.conftest import ListRetriever, numbers, ranked, stamped_node, texts
@@ -90,14 +89,3 @@ async def test_nothing_is_cut_from_what_was_retrieved_elsewhere(is_async: bool):
     response = await synthesized(engine, is_async, parts(6))
     assert numbers(response.source_nodes) == [0, 1, 2, 3, 4, 5]
     assert part_numbers(model.read[0]) == [0, 1, 2, 3, 4, 5]
-
-
-@both_sides
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_a_plain_question_is_taken_as_the_built_in_engine_does(is_async: bool, streaming: bool):
-    nodes = parts(2)
-    theirs = RetrieverQueryEngine.from_args(ListRetriever(nodes), llm=Model(), streaming=streaming)
-    ours = engine_of(Model(), retriever=ListRetriever(nodes), streaming=streaming)
-    assert len(await retrieved(theirs, is_async, QUESTION)) == len(await retrieved(ours, is_async, QUESTION)) == 2
-    expected = await synthesized(theirs, is_async, nodes, QUESTION)
-    assert type(await synthesized(ours, is_async, nodes, QUESTION)) is type(expected)

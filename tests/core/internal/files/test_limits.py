@@ -16,17 +16,6 @@ def test_the_table_has_every_limit():
     assert rows == [(f"{number:,}", variable(name)) for name, number in DEFAULTS.items()]
 
 
-def test_a_variable_takes_the_place_of_the_default(monkeypatch):
-    monkeypatch.delenv("OPRAG_MAX_PDF_PAGES", raising=False)
-    assert limit("pdf_pages") == 10_000
-    assert limit("pdf_pages", 60 * 0.5) == 10_030
-    monkeypatch.setenv("OPRAG_MAX_PDF_PAGES", "")
-    assert limit("pdf_pages") == 10_000
-    for text in ("25000", "25_000", "25,000", " 25000\n"):
-        monkeypatch.setenv("OPRAG_MAX_PDF_PAGES", text)
-        assert limit("pdf_pages", 30) == 25_000
-
-
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "1e9", "many", "٣", "²", "9" * 10, "9" * 5_000])
 def test_values_that_are_refused(monkeypatch, text):
     monkeypatch.setenv("OPRAG_MAX_PDF_PAGES", text)
