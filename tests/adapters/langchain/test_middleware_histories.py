@@ -1,6 +1,6 @@
 """What holds for every conversation: parallel, failing and repeated searches, interrupts, and removed messages.
 
-100 generated conversations; more with another HYPOTHESIS_PROFILE (see conftest.py). The source is numbered words, so
+A generated conversation for every second example of the profile (see conftest.py). The source is numbered words, so
 the words of a text say which chunks are shown, and in which order.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents.middleware import ToolRetryMiddleware, wrap_model_call
 from langchain_core.documents import Document
@@ -168,6 +168,7 @@ def in_sqlite() -> Any:
 
 
 @pytest.mark.parametrize("saver", [InMemorySaver, in_sqlite])
+@settings(max_examples=settings().max_examples // 2)
 @given(conversations)
 def test_every_request_of_every_conversation_is_whole(saver: Callable[[], Any], conversation: Conversation):
     requests, working = requests_of(conversation, saver())

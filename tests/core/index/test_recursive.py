@@ -15,7 +15,7 @@ from oprag import TokenWindow, split_recursive
 from oprag.embedding.static import LocalEmbedder
 from tests.helpers import word_offsets
 
-REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:120_000]
+REFERENCE = "\n\n".join(text for _, text in sorted(topics.items()))[:60_000]
 
 
 @functools.cache
@@ -54,7 +54,7 @@ def check(text: str, windows: list[TokenWindow], overlap: int) -> None:
         assert overlap or after.start == before.end
 
 
-@pytest.mark.parametrize(("size", "overlap"), [(1000, 100), (1000, 0), (200, 50), (128, 0), (25, 24), (3, 1), (1, 0)])
+@pytest.mark.parametrize(("size", "overlap"), [(1000, 100), (200, 50), (128, 0), (25, 24), (3, 1), (1, 0)])
 def test_windows_are_those_of_langchain_and_know_their_place(size, overlap):
     text = REFERENCE if size > 100 else REFERENCE[:8_000]
     windows = split_recursive(text, tokenizer(), size, overlap)

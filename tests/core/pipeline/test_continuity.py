@@ -144,6 +144,10 @@ def test_pages_connect_only_where_all_chunks_are_listed():
     assert lends(*placed)
 
 
+def test_offsets_on_different_pages_do_not_touch():
+    assert not lends(at(0, 0, page=1), at(900, 1, page=1), at(54, 2, page=2))
+
+
 def test_numbers_of_the_users_own_connect():
     chunks = [Chunk(text("book", verse), rank, "book", {"verse": verse}) for rank, verse in enumerate([3, 9, 4])]
     context = build_context(chunks, k=2, continuity=1.0, max_candidates=3, position_key="verse")
