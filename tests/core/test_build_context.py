@@ -1,29 +1,9 @@
 import random
 from typing import Any
 
-from oprag import Chunk, ContextOptions, Passage, build_context
+from oprag import ContextOptions, Passage, build_context
 from oprag.context import ContextInputs, assemble
-from tests.helpers import cut, hit, prose, ranks, texts
-
-TEXT = prose(200, seed=1)
-
-
-def retrieved(seed: int = 0, count: int = 8) -> list[Chunk]:
-    generator = random.Random(seed)
-    return cut(TEXT, [(start, start + 90) for start in generator.sample(range(len(TEXT) - 90), count)])
-
-
-def test_the_tokens_of_a_budget_are_not_counted_again():
-    calls = []
-
-    def counter(text):
-        calls.append(text)
-        return len(text)
-
-    context = build_context(retrieved(), token_budget=100_000, count_tokens=counter)
-    counted = len(calls)
-    assert context.tokens == len(context.text)
-    assert len(calls) == counted
+from tests.helpers import hit, ranks, texts
 
 
 def test_spans_that_were_void_stay_void_when_the_rest_is_assembled_again():

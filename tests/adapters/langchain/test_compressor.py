@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 
@@ -43,14 +42,6 @@ async def test_behind_a_reranker_and_a_filter_in_a_pipeline(store):
     assert [document.metadata["oprag"]["rank"] for document in found] == [3, 2, 1, 0]
     assert [document.metadata["oprag"]["score"] for document in found] == [0.96, 0.97, 0.98, 0.99]
     assert await pipeline.acompress_documents(parts(), QUESTION) == found
-
-
-async def test_as_the_compressor_of_a_compression_retriever(store):
-    base = store.as_retriever(search_kwargs={"k": 6})
-    retriever = ContextualCompressionRetriever(base_compressor=OrderPreservingCompressor(k=4), base_retriever=base)
-    best = numbers_of(base.invoke(QUESTION))[:4]
-    assert numbers_of(retriever.invoke(QUESTION)) == sorted(best) != best
-    assert numbers_of(await retriever.ainvoke(QUESTION)) == sorted(best)
 
 
 async def test_async_gives_the_same_objects():

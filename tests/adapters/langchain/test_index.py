@@ -104,17 +104,6 @@ def test_what_is_no_index_is_refused_at_construction(wrong: Any):
         DocumentIndexRetriever(index=wrong)
 
 
-@pytest.mark.parametrize("unknown", [{"top_k": 3}, {"fetch_k": 3}, {"filter": {}}, {"search_kwargs": {}}])
-async def test_unknown_names_are_refused(index, retriever, unknown: dict[str, Any]):
-    name = next(iter(unknown))
-    with pytest.raises(ValidationError, match=name):
-        DocumentIndexRetriever(index=index, **unknown)
-    with pytest.raises(TypeError, match=name):
-        retriever.invoke(QUESTION, None, **unknown)
-    with pytest.raises(TypeError, match=name):
-        await retriever.ainvoke(QUESTION, None, **unknown)
-
-
 # Wrapped
 
 

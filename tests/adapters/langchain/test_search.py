@@ -134,14 +134,6 @@ def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store
         retriever.invoke(QUESTION)
 
 
-def test_mmr_keeps_the_candidates_and_the_weight_that_were_asked_for():
-    store = store_of(parts(80), RecordingStore)
-    options = {"fetch_k": 25, "lambda_mult": 0.1}
-    retriever = OrderPreservingRetriever(vectorstore=store, search_type="mmr", search_kwargs=options, k=30)
-    assert len(retriever.invoke(QUESTION)) == 25
-    assert store.calls == [("mmr", {"k": 30, "fetch_k": 25, "lambda_mult": 0.1})]
-
-
 @pytest.mark.parametrize("threshold", [0.45, 0.6])
 async def test_the_score_threshold_is_that_of_the_store(threshold: float):
     store = store_of(parts(40), ScoredStore)

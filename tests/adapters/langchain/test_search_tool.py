@@ -9,7 +9,6 @@ from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.unit_tests import ToolsUnitTests
 from pydantic import ValidationError
 
@@ -81,14 +80,6 @@ async def test_an_empty_query_is_an_error_that_the_model_reads(query: str, is_as
     assert "empty" in str(message.content)
 
 
-@pytest.mark.parametrize("args", [{}, {"query": None}, {"query": 5}, {"query": ["7"]}], ids=str)
-def test_wrong_arguments_are_an_error_that_the_model_reads(args: Any):
-    model = ScriptedModel(turns=[[{"name": "search", "args": args}], ["7"], "The end."])
-    agent_of(model).invoke(asked())
-    wrong, right = (message for message in model.requests[-1] if isinstance(message, ToolMessage))
-    assert (wrong.status, right.content) == ("error", "[1] voyage.txt\nPart 7 of voyage.txt.")
-
-
 @both_sides
 async def test_a_budget_that_fits_nothing_is_an_error_that_the_model_reads(is_async: bool):
     message = await called(search_tool(token_budget=1, count_tokens=len), "7", is_async=is_async)
@@ -106,14 +97,6 @@ async def test_faults_of_the_store_and_of_the_developer_are_raised(is_async: boo
     unplaced = create_search_tool(giving([Document("a"), Document("b")]), on_missing_position="error")
     with pytest.raises(MissingPositionError):
         await called(unplaced, QUESTION, is_async=is_async)
-
-
-@pytest.mark.parametrize("searched", ["store", [], {"store": 1}, InMemoryVectorStore], ids=str)
-def test_what_cannot_be_searched_is_rejected(searched: Any):
-    with pytest.raises(ValidationError, match="retriever must be a LangChain retriever or vector store, got"):
-        create_search_tool(searched)
-    with pytest.raises(ValidationError, match="pass exactly one of retriever= and vectorstore=, got neither"):
-        create_search_tool()
 
 
 def test_invalid_options_are_rejected():

@@ -18,7 +18,7 @@ from llama_index.core.retrievers import (
     RecursiveRetriever,
     TransformRetriever,
 )
-from llama_index.core.schema import Document, QueryBundle, TextNode
+from llama_index.core.schema import Document, QueryBundle
 from pydantic import ValidationError
 
 from oprag.errors import QueryError
@@ -34,8 +34,6 @@ from tests.adapters.llama_index.conftest import (
     numbered,
     numbers,
     prose,
-    ranked,
-    texts,
 )
 
 DOCUMENT = Document(text=prose(random.Random(1), 160), metadata={"file_name": "book"})
@@ -110,17 +108,6 @@ def test_a_postprocessor_directly_after_ours_knows_the_ranks(index: VectorStoreI
     for retriever, postprocessors in ((ours, [cut]), (plain, twice)):
         engine = RetrieverQueryEngine.from_args(retriever, llm=RecordingLLM(), node_postprocessors=[*postprocessors])
         assert numbers(engine.query(QUESTION).source_nodes) == best
-
-
-def test_passages_have_the_rank_of_their_best_node():
-    book = {"file_name": "book"}
-    nodes = [
-        TextNode(text=text, metadata=book, start_char_idx=start, end_char_idx=start + 1)
-        for text, start in (("c", 9), ("b", 1), ("a", 0))
-    ]
-    passages = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(ranked(nodes))
-    assert texts(passages) == ["ab", "c"]
-    assert texts(OrderPreservingPostprocessor(k=1).postprocess_nodes(passages)) == ["c"]
 
 
 def test_prompts_can_be_read_and_updated():

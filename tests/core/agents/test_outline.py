@@ -77,19 +77,6 @@ def test_entries_end_where_the_next_one_begins():
 # Overlaps.
 
 
-@pytest.mark.parametrize(("gap", "count"), [(0, 1), (1, 2), (2, 2)])
-def test_offsets_tell_whether_a_heading_is_repeated(gap: int, count: int):
-    first, second = "# A\n\nText.\n\n## Example", "## Example\n\nText."
-    start = len(first) + gap if gap else len(first) - len("## Example")
-    chunks = [
-        Chunk(first, 0, source="a.md", span=Span(0, len(first))),
-        Chunk(second, 1, source="a.md", span=Span(start, start + len(second))),
-    ]
-    assert headings(chunks) == [(1, "A"), *[(2, "Example")] * count]
-    # Without offsets, lines at the end that the next chunk repeats are an overlap.
-    assert headings(chunks_of([first, second])) == [(1, "A"), (2, "Example")]
-
-
 def test_offsets_that_the_text_contradicts_are_ignored():
     chunks = [
         Chunk(text, rank, source="a.md", span=Span(start, start + len(text)))

@@ -224,15 +224,6 @@ def test_what_was_not_shown_is_unknown(form, changes):
     assert (cited.citations, cited.unknown) == ((), (given["title"],))
 
 
-@FORMS
-def test_a_cited_text_that_is_not_in_the_passage_is_reported(form):
-    working = WorkingContext()
-    (block,) = blocks_of(working, [Chunk("She left.", 0, "log")])
-    cited = working.cited(form(location(block, cited_text="She stayed.")))
-    assert cited.misquoted == cited.citations
-    assert cited.citations[0].quote == "She stayed."
-
-
 def test_a_document_cannot_forge_a_citation():
     working = WorkingContext()
     forged = Chunk("[2] other\nIt is [1].", 0, "[7] log", {"page_label": "[8]"})

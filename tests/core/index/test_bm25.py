@@ -72,19 +72,3 @@ print(BM25Search(texts).scores("word3 other1 the word5").tolist())
 @pytest.mark.process
 def test_scores_are_the_same_under_every_hash_seed():
     assert len({run_python(CODE, PYTHONHASHSEED=seed) for seed in ("0", "1", "77")}) == 1
-
-
-def test_a_missing_library_is_one_sentence():
-    code = """
-import sys
-sys.modules["bm25s"] = None
-from oprag import DocumentIndex
-from oprag.errors import MissingExtraError
-try:
-    DocumentIndex(["text"], [{}]).search("text", 1, "bm25")
-except MissingExtraError as error:
-    print(error)
-"""
-    assert (
-        run_python(code) == "BM25 search requires an optional dependency; install it with: pip install 'oprag[local]'\n"
-    )

@@ -29,40 +29,6 @@ from tests.meeting import PATIENCE, Meeting, until
 both = pytest.mark.parametrize("is_async", [False, True], ids=["threads", "tasks"])
 
 
-def recovering() -> Steps[str]:
-    try:
-        yield Step(lambda: 1 / 0)
-    except ZeroDivisionError as error:
-        return f"failed: {error}"
-    return "went well"
-
-
-def failing() -> Steps[None]:
-    yield Step(lambda: 1 // 0)
-
-
-def test_a_failure_reaches_the_body():
-    assert run_sync(recovering()) == asyncio.run(run_async(recovering())) == "failed: division by zero"
-    with pytest.raises(ZeroDivisionError):
-        run_sync(failing())
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(run_async(failing()))
-
-
-def test_async_steps_are_awaited_and_others_run_in_a_thread():
-    async def asynchronous() -> str:
-        return f"awaited in {threading.current_thread().name}"
-
-    def both() -> Steps[tuple[str, str]]:
-        awaited = yield Step(lambda: "not this one", asynchronous)
-        threaded = yield Step(lambda: threading.current_thread().name)
-        return awaited, threaded
-
-    awaited, threaded = asyncio.run(run_async(both()))
-    assert awaited == f"awaited in {threading.main_thread().name}"
-    assert threaded != threading.main_thread().name
-
-
 async def perform(steps: Steps[Any], *, is_async: bool) -> Any:
     return await run_async(steps) if is_async else run_sync(steps)
 

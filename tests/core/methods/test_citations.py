@@ -1,8 +1,6 @@
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oprag import Chunk, Span
 from oprag.chunk import Passage
@@ -79,17 +77,6 @@ def chunk(**fields) -> Chunk:
 def test_page_and_span(spans, page, span):
     (citation,) = citations_in("[1]", [Passage("x", (chunk(),), spans)])
     assert (citation.source, citation.page, citation.span) == (None, page, span)
-
-
-@given(st.lists(st.integers(1, 5), max_size=5), st.lists(st.integers(1, 5), max_size=5))
-def test_texts_can_stand_side_by_side(first, second):
-    texts, answer = combined(
-        "a" + "".join(f"[{number}]" for number in first), "b" + "".join(f"[{number}]" for number in second), passages=5
-    )
-    found = citations_in("".join(map(str, texts)), list(answer.passages))
-    assert [citation.passage for citation in found] == [
-        answer.passages[number - 1] for number in [*first, *(number + 5 for number in second)]
-    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import re
 from typing import Any
 
 import pytest
@@ -36,14 +35,6 @@ def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
         assert read == sorted(set(read))
     assert numbers(world.texts("reduce")[0]) == list(range(count))
     assert len(answer.calls) == count + 1 + sum(len(request.prompts) for request in rounds)
-
-
-def test_no_group_is_longer_than_the_budget_where_two_fit():
-    world = World(parts(12), map=found_in, collapse="short")
-    world.answer(method="map_reduce", collapse_tokens=33, context_options=WORDS)
-    for text in world.texts("collapse"):
-        partial = re.findall(r"Part \d+ of ten words one two three four five six", text)
-        assert 2 <= len(partial) <= 3
 
 
 def test_a_model_that_never_shortens_comes_to_an_end():

@@ -47,15 +47,6 @@ def test_parts_of_a_chunk_on_a_page_keep_the_page():
     ]
 
 
-def test_parts_of_a_chunk_whose_span_is_unknown_or_lies_have_none():
-    unknown = Chunk("one two three", 0, metadata={"source": "b", "chunk_index": 4})
-    lies = Chunk("one two three", 0, metadata={"source": "b", "start_index": 0, "end_index": 99})
-    for chunk in (unknown, lies):
-        found = split_passages(build_context([chunk], WORDS), 1)
-        assert [passage.text for passage in found] == ["one ", "two ", "three"]
-        assert [passage.spans for passage in found] == [(), (), ()]
-
-
 @pytest.mark.parametrize("separator", ["", "\n\n"])
 @settings(max_examples=200)
 @given(

@@ -106,15 +106,6 @@ def test_usage_is_the_models_own_or_an_estimate_that_says_so(reported):
     assert (answer.usage.cached_tokens, answer.usage.estimated) == ((50, False) if reported else (0, True))
 
 
-def test_a_failed_call_costs_nothing_unless_the_model_says_so():
-    own = Completion("x", usage=Usage(7, 3))
-    replies = [Completion(error=OSError("a")), Completion(error=OSError("b"), usage=Usage(9, 0)), own]
-    world = World(parts(3), map=replies, reduce=own)
-    with pytest.warns(ModelWarning):
-        answer = world.answer(method="map_reduce", on_error="skip", passage_tokens=8)
-    assert answer.usage == Usage(9 + 7 + 7, 3 + 3)
-
-
 CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 LENGTH = ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"]
 

@@ -3,7 +3,7 @@ import pytest
 from oprag import Chunk, ContextOptions
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import Window
-from tests.core.methods.helpers import QUESTION, Reply, World, numbers, parts
+from tests.core.methods.helpers import QUESTION, Reply, World, parts
 
 VARIANTS = [f"What is {number}?" for number in range(6)]
 
@@ -53,22 +53,6 @@ def test_a_prompt_that_cannot_fit_is_refused_before_any_call(method):
     with pytest.raises(BudgetError, match="'aggregate'"):
         world.answer(method=method, window=Window(300), prompts=prompts)
     assert world.prompts == []
-
-
-def test_prompts_hold_the_context_in_order_and_the_last_one_the_answers():
-    world = World(parts(4), variants=lines(2), answer=["First.", "Second."])
-    answer = world.answer(method="step_down", variants=2)
-    assert "Write 2 other questions" in world.texts("variants")[0]
-    assert numbers(world.texts("variants")[0]) == [0, 1, 2, 3]
-    for question, text in zip(VARIANTS, world.texts("answer"), strict=False):
-        assert question in text
-        assert numbers(text) == [0, 1, 2, 3]
-    assert (
-        "Question: What is 0?\nAnswer: First.\n\nQuestion: What is 1?\nAnswer: Second." in world.texts("aggregate")[0]
-    )
-    assert QUESTION in world.texts("aggregate")[0]
-    assert all(one.chosen for one in answer.answers)
-    assert len(answer.contexts) == 3
 
 
 ASK_ITSELF = "the model generated no variants, so the question itself was used"

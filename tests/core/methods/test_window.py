@@ -41,28 +41,6 @@ def longest(asked: World) -> int:
     return max(words(prompt.text) for prompt in asked.prompts)
 
 
-@pytest.mark.parametrize("window", [900, 1_500, 2_500])
-@pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "refine"])
-def test_the_spaces_in_numbers_of_the_text_count(method: str, window: int):
-    text = "".join(f"Fact {number} [{number}][1], see [2] and also [3]. " for number in range(200))
-    starts = range(0, len(text), 100)
-    found = [Chunk(text[at : at + 100], at // 100, "voyage", {"start_index": at}) for at in starts]
-    asked = World(found, rerank="An answer.\nConfidence: 50")
-    options = ContextOptions(count_tokens=len)
-    asked.answer(method=method, cite=True, passage_tokens=9_000, window=Window(window), context_options=options)
-    assert max(len(prompt.text) for prompt in asked.prompts) <= window
-
-
-@pytest.mark.parametrize(("budget", "kept"), [(60, 60), (100, 100), (16_384, None)])
-def test_the_smaller_one_of_window_and_token_budget_counts(budget: int, kept: int | None):
-    asked = world()
-    answer = ask(asked, token_budget=budget)
-    assert answer.context is not None
-    assert longest(asked) <= 300
-    assert (answer.context.options.token_budget == budget) == (kept is not None)
-    assert bool(answer.notes) == (kept is None)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_what_cannot_fit_is_refused_before_the_call(method: str):
     asked = world()

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, build_context
+from oprag import Chunk, build_context
 from oprag.errors import ChunkError, PositionWarning
 from oprag.pipeline.neighbors import neighbors_among
 from tests.helpers import hit, ranks, texts
@@ -94,18 +94,6 @@ def test_neighbours_stay_in_their_source():
         build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: books[1])
 
 
-def test_a_neighbour_with_the_id_of_a_retrieved_chunk_is_that_chunk():
-    def chunk(place: int, rank: int) -> Chunk:
-        return Chunk(f"text {place}", rank, source="book", metadata={"start_index": 7 * place}, id=f"id {place}")
-
-    context = build_context(
-        [chunk(2, 0), chunk(3, 1)],
-        neighbors=1,
-        read_neighbors=lambda one, number: [chunk(place, 9) for place in range(5)],
-    )
-    assert texts(context.kept) == ["text 1", "text 2", "text 3", "text 4"]
-
-
 @pytest.mark.parametrize("metadata", [{}, {"page": 3}], ids=["no position", "a page that many share"])
 def test_a_chunk_whose_place_is_not_known_has_no_neighbours(metadata):
     chunk = Chunk("text", 0, source="book", metadata=metadata)
@@ -117,15 +105,6 @@ def test_a_chunk_whose_place_is_not_known_has_no_neighbours(metadata):
 def test_something_else_than_chunks_is_refused(given):
     with pytest.raises(ChunkError, match=r"expected oprag\.Chunk objects as neighbors"):
         build_context([found(2, 0)], neighbors=1, read_neighbors=lambda chunk, number: given)
-
-
-def test_nothing_given_is_changed():
-    all_chunks = book(5)
-    before = [dict(vars(chunk)) for chunk in all_chunks]
-    hits = [found(2, 0)]
-    build_context(hits, ContextOptions(neighbors=1), read_neighbors=reader(all_chunks))
-    assert [vars(chunk) for chunk in all_chunks] == before
-    assert hits == [found(2, 0)]
 
 
 def test_the_chunks_around_one_in_its_source():

@@ -142,13 +142,3 @@ def test_a_rank_that_is_used_twice_is_refused():
     with pytest.raises(ChunkError, match="two chunks have rank 3") as caught:
         arrange([hit("a", 3, chunk_index=0), twin])
     assert caught.value.value == twin
-
-
-def test_nothing_but_the_place_of_a_chunk_changes():
-    origin = object()
-    given = Chunk("text", 0, metadata={"source": "book", "chunk_index": 2}, score=0.5, id="x", origin=origin)
-    (chunk,) = arrange([given])
-    assert chunk.metadata is given.metadata
-    assert chunk.origin is origin
-    assert (chunk.text, chunk.rank, chunk.score, chunk.id) == ("text", 0, 0.5, "x")
-    assert (given.source, given.position, given.span) == (None, None, None)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from oprag import Chunk, PositionKind, build_context
+from oprag import Chunk, build_context
 from oprag.chunk import changed
-from oprag.errors import MissingPositionError, RetrievalWarning
+from oprag.errors import RetrievalWarning
 from tests.helpers import hit, ranks
 
 
@@ -51,15 +51,6 @@ def test_an_equal_id_makes_a_duplicate_where_nothing_else_does(given, without_id
     chunks = [Chunk(rank=rank, id=name, **given) for rank, name in enumerate("xyx")]
     assert chosen(chunks) == ([0, 1], [(2, "duplicate", 0)])
     assert chosen([changed(chunk, id=None) for chunk in chunks[:2]])[0] == without_ids
-
-
-def test_missing_positions_beyond_max_candidates_are_no_error():
-    chunks = [*FIVE[:3], hit("lost", 5)]
-    assert chosen(chunks, on_missing_position="error", max_candidates=3) == ([0, 1, 2], [(5, "max_candidates", 3)])
-    with pytest.raises(MissingPositionError) as caught:
-        chosen(chunks, on_missing_position="error", k=3)
-    assert caught.value.value.position.kind is PositionKind.NONE
-    assert "source" in str(caught.value)
 
 
 @pytest.mark.parametrize(("k", "warns"), [(None, True), (3, True), (2, False), (5, False)])

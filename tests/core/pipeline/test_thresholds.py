@@ -159,18 +159,6 @@ def test_a_threshold_that_cannot_be_is_refused_again():
         context.with_thresholds(similarity_threshold=2)
 
 
-def test_the_report_has_the_cosines():
-    context = build_context([at(10, 0), at(70, 1)], question_vector=QUESTION, similarity_threshold=0.5)
-    report = context.explain()
-    assert "cosine" in report
-    assert "0.985" in report
-    assert "similarity to the question 0.342, minimum 0.5" in report
-    assert "cosine" not in build_context([at(10, 0)]).explain()
-    as_json = context.to_dict()
-    assert as_json["kept"][0]["similarity"] == pytest.approx(0.985, abs=1e-3)
-    assert as_json["dropped"][0]["reason"] == "similarity_threshold"
-
-
 def test_a_context_can_be_sent_to_another_process():
     def read(chunk: Chunk, number: int) -> list[Chunk]:
         return []

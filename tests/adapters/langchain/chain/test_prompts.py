@@ -121,20 +121,6 @@ def test_a_variable_without_a_value_is_named():
         chain.invoke({"input": QUESTION})
 
 
-@pytest.mark.parametrize(
-    ("step", "prompt"),
-    [
-        ("answer", PromptTemplate.from_template("{input}")),
-        ("answer", ChatPromptTemplate.from_messages([("human", "{context}")])),
-        ("refine", PromptTemplate.from_template("{context} {input}")),
-    ],
-    ids=str,
-)
-def test_a_prompt_that_makes_no_sense_is_refused_when_the_chain_is_made(step: str, prompt: Any):
-    with pytest.raises(ValueError, match=step):
-        OrderPreservingChain(llm=Model(), retriever=Found(documents=PARTS), prompts={step: prompt})
-
-
 def test_pictures_in_a_prompt_are_refused_not_dropped():
     from oprag.errors import PromptError
 

@@ -53,11 +53,6 @@ def test_what_is_kept_for_the_reply_and_what_the_model_adds_count():
     assert kept(completion_to_prompt=lambda text: "word " * 60 + text, chats=False) == most - 3
 
 
-@pytest.mark.parametrize("replies", [-1, 0])
-def test_a_reply_without_a_limit_takes_what_llama_index_keeps_for_it(replies: int):
-    assert kept(window=500, replies=replies) == kept(window=500, replies=256)
-
-
 class Verdict(BaseModel):
     name: str
 
