@@ -39,6 +39,11 @@ def ranks(chunks: Iterable[Chunk]) -> list[int]:
     return [chunk.rank for chunk in chunks]
 
 
+def count_words(text: str) -> int:
+    """A token counter: one token a word."""
+    return len(text.split())
+
+
 def prose(words: int, seed: int = 0) -> str:
     """Sentences of made-up words; each word has its number, so that no two places read the same."""
     generator = random.Random(seed)

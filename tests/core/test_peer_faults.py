@@ -14,7 +14,7 @@ from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.errors import MissingPositionError, PositionWarning
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
-from tests.helpers import hit, prose, ranks, run_python, texts
+from tests.helpers import count_words, hit, prose, ranks, run_python, texts
 
 
 def ten(text: str, rank: int, **metadata: Any) -> Chunk:
@@ -22,11 +22,7 @@ def ten(text: str, rank: int, **metadata: Any) -> Chunk:
     return hit(" ".join([text] * 10), rank, **metadata)
 
 
-def words(text: str) -> int:
-    return len(text.split())
-
-
-@pytest.mark.parametrize("cut_by", [{"token_budget": 30, "count_tokens": words}, {"k": 3}])
+@pytest.mark.parametrize("cut_by", [{"token_budget": 30, "count_tokens": count_words}, {"k": 3}])
 def test_f7_a_cut_drops_the_worst_and_not_the_last_in_the_document(cut_by):
     """rag-chunk-reorder cuts after ordering: of positions 1, 2, 3, 90 with the best chunk at 90, it drops the best."""
     positions = [90, 3, 2, 1]
@@ -55,12 +51,12 @@ def test_f9_headers_and_separators_count_against_the_budget(token_budget):
     context = build_context(
         chunks,
         token_budget=token_budget,
-        count_tokens=words,
+        count_tokens=count_words,
         header="[ {rank} ] {source}",
         separator="\n --- \n",
         gap="...",
     )
-    assert words(context.text) == context.tokens <= token_budget
+    assert count_words(context.text) == context.tokens <= token_budget
     # No chunk that would still fit is left out: a header is 4 tokens, a separator 1, a gap with two separators 3.
     assert len(context.kept) == 1 + max(0, (token_budget - 14) // 17)
 
@@ -99,7 +95,7 @@ def split_by_words(text: str) -> list[tuple[str, int]]:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
-        chunk_size=20, chunk_overlap=6, length_function=words, add_start_index=True
+        chunk_size=20, chunk_overlap=6, length_function=count_words, add_start_index=True
     )
     return [(document.page_content, document.metadata["start_index"]) for document in splitter.create_documents([text])]
 
@@ -138,7 +134,7 @@ def test_f13_offsets_that_are_all_wrong_lose_and_repeat_no_chunk():
     assert sorted([*ranks(context.kept), *(drop.chunk.rank for drop in context.dropped)]) == list(range(len(pieces)))
     assert all(drop.reason == "duplicate" for drop in context.dropped)
     # Chunks of 68 characters, of which 4 words may overlap.
-    assert words(context.text) >= sum(words(piece) - 6 for piece, _ in pieces)
+    assert count_words(context.text) >= sum(count_words(piece) - 6 for piece, _ in pieces)
 
 
 def test_f14_a_repeating_text_is_not_stitched_by_offsets():

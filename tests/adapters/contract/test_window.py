@@ -14,14 +14,11 @@ from tests.adapters.contract.frameworks import (
     each_way,
 )
 from tests.adapters.scripted import QUESTION, by_step
+from tests.helpers import count_words
 
 pytestmark = each_framework
 
 COUNT = 40
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 def found(size: int = 20) -> list[tuple[str, dict[str, Any]]]:
@@ -33,7 +30,7 @@ def found(size: int = 20) -> list[tuple[str, dict[str, Any]]]:
 
 
 def over(framework: Framework, model: Any, method: str = "stuff", size: int = 20, **options: Any) -> Any:
-    given = {"retriever": framework.retriever(found(size)), "passage_tokens": 50, "count_tokens": words}
+    given = {"retriever": framework.retriever(found(size)), "passage_tokens": 50, "count_tokens": count_words}
     return framework.over(model, method, **given | options)
 
 
@@ -43,7 +40,7 @@ def windowed(framework: Framework, method: str = "stuff", window: int = 200, **o
 
 
 def longest(model: Any) -> int:
-    return max(map(words, model.read))
+    return max(map(count_words, model.read))
 
 
 @each_way

@@ -51,6 +51,14 @@ def prose(words: int, seed: int) -> str:
     return "".join(sentences).strip()
 
 
+def edited(documents: Sequence[Document]) -> list[Document]:
+    """A later version of the documents."""
+    return [
+        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
+        for number, document in enumerate(documents)
+    ]
+
+
 def texts(documents: Sequence[Document]) -> list[str]:
     return [document.page_content for document in documents]
 

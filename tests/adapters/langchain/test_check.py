@@ -18,7 +18,7 @@ from oprag.langchain import (
     check_positions,
     stamp_positions,
 )
-from tests.adapters.langchain.conftest import giving, parts, prose, store_of
+from tests.adapters.langchain.conftest import edited, giving, parts, prose, store_of
 from tests.adapters.langchain.test_store_order import split, windows
 from tests.unknown_store import UnknownStore
 
@@ -31,13 +31,6 @@ def only(found):
 def pages(number=4, **options):
     documents = [Document(f"{page} " * 40, metadata={"source": "a.pdf", "page": page}) for page in range(number)]
     return RecursiveCharacterTextSplitter(chunk_size=30, chunk_overlap=0, **options).split_documents(documents)
-
-
-def edited(documents):
-    return [
-        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
-        for number, document in enumerate(documents)
-    ]
 
 
 def told(store, k, questions, **options):

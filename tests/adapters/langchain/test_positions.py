@@ -21,13 +21,10 @@ from oprag import Context, PositionKind
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, prose
 from tests.adapters.scripted import QUESTION
+from tests.helpers import count_words
 
 TEXT = prose(3000, seed=1)
 MARKDOWN = "\n\n".join(f"{'#' * (1 + number % 2)} Title {number}\n\n{prose(150, seed=number)}" for number in range(8))
-
-
-def count_words(text: str) -> int:
-    return len(text.split())
 
 
 def split(splitter: TextSplitter, text: str = TEXT, **metadata: Any) -> list[Document]:

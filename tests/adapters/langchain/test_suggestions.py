@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag.langchain import OrderPreservingRetriever, check_positions, stamp_positions, write_positions
-from tests.adapters.langchain.conftest import prose, store_of
+from tests.adapters.langchain.conftest import edited, prose, store_of
 from tests.adapters.langchain.test_store_order import found, split, windows
 
 
@@ -24,13 +24,6 @@ class Case(NamedTuple):
     stored: Sequence[Document]
     right: Sequence[Document]
     line: str
-
-
-def edited(documents: Sequence[Document]) -> list[Document]:
-    return [
-        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
-        for number, document in enumerate(documents)
-    ]
 
 
 def shuffled(documents: Sequence[Document]) -> list[Document]:

@@ -14,6 +14,7 @@ from oprag import Chunk, Passage
 from oprag.errors import SerializationWarning
 from oprag.llama_index import OrderPreservingPostprocessor
 from tests.adapters.llama_index.conftest import numbered, numbers
+from tests.helpers import count_words
 
 OPTIONS: dict[str, Any] = {
     "k": 7,
@@ -32,10 +33,6 @@ OPTIONS: dict[str, Any] = {
     "header": "{source} {page}",
     "annotate": True,
 }
-
-
-def count_words(text: str) -> int:
-    return len(text.split())
 
 
 def last_first(chunks: Sequence[Chunk]) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from oprag.context import Context
+from oprag.stores import StoreAdapter
+from oprag.stores.adapter import adapter_of
 from tests.integration.stores.corpus import Corpus
 
-__all__ = ["check", "kinds_of_values", "numbers", "tenants"]
+__all__ = ["adapter_of_store", "check", "check_similarities", "kinds_of_values", "numbers", "tenants"]
 
 
 def numbers(context: Context) -> list[int]:
@@ -42,3 +44,17 @@ def check(context: Context, corpus: Corpus, question: str, tenant: str) -> None:
 def kinds_of_values(metadata: Mapping[str, Any]) -> dict[str, type]:
     """The type of each value, since 1 == 1.0 == True."""
     return {key: type(value) for key, value in metadata.items()}
+
+
+def check_similarities(context: Context, corpus: Corpus, question: str) -> None:
+    """Twenty chunks, each with its cosine similarity."""
+    assert len(context.kept) == 20
+    for chunk in context.kept:
+        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
+
+
+def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
+    """The adapter of a store that is known."""
+    found = adapter_of(store, search)
+    assert found is not None
+    return found

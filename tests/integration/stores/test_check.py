@@ -6,12 +6,12 @@ import uuid
 from pathlib import Path
 
 import pytest
-from langchain_core.documents import Document
 
 from oprag import PositionCheck, PositionKind
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, check_positions
 from oprag.stores.adapter import adapter_of
+from tests.adapters.langchain.conftest import edited
 from tests.integration.stores.test_store_order import EMBEDDINGS, STORES, add, asked, store_of, windows
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -20,13 +20,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::Depre
 def sources(found: PositionCheck) -> dict[str | None, tuple[int, bool]]:
     """The number of chunks of each source, and whether it is in order."""
     return {source.source: (source.chunks, not source.problem) for source in found.sources}
-
-
-def edited(documents: list[Document]) -> list[Document]:
-    return [
-        document.model_copy(update={"page_content": document.page_content.replace("e", "E", number % 2)})
-        for number, document in enumerate(documents)
-    ]
 
 
 @pytest.mark.parametrize("name", STORES)

@@ -11,8 +11,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from oprag.langchain import OrderPreservingRetriever
-from oprag.stores import StoreAdapter
-from oprag.stores.adapter import adapter_of
+from tests.integration.stores.checks import adapter_of_store
 from tests.security.test_filters import A_AND_B, shown_to_the_model
 
 pytestmark = pytest.mark.integration
@@ -25,12 +24,6 @@ def store_at(folder: Path) -> Any:
 
     client = chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False))
     return Chroma(f"c{uuid.uuid4().hex}", DeterministicFakeEmbedding(size=4), client=client)
-
-
-def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
-    found = adapter_of(store, search)
-    assert found is not None
-    return found
 
 
 def test_more_chunks_than_a_request_takes(tmp_path: Path):

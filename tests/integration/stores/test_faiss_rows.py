@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 
 from oprag.positions.source_names import source_name
 from oprag.stores import faiss
-from oprag.stores.adapter import StoreAdapter, adapter_of
 from tests.counting import CountingEmbeddings
+from tests.integration.stores.checks import adapter_of_store
 
 pytestmark = pytest.mark.integration
 
@@ -50,14 +50,8 @@ def add(store: Any, chunks: list[tuple[str, Any]]) -> None:
         store.add_documents(documents, ids=[key for key, _ in chunks])
 
 
-def adapter(store: Any, **search: Any) -> StoreAdapter:
-    found = adapter_of(store, search)
-    assert found is not None
-    return found
-
-
 def keys_of(store: Any, sources: list[str], **search: Any) -> list[str]:
-    return [chunk.key for chunk in adapter(store, **search).chunks("source", sources) or ()]
+    return [chunk.key for chunk in adapter_of_store(store, **search).chunks("source", sources) or ()]
 
 
 def scan(store: Any, sources: list[str], part: int | None = None) -> list[str]:
@@ -77,7 +71,7 @@ def assert_as_scanned(store: Any, chance: random.Random) -> None:
     assert keys_of(store, ["a.pdf", "7"], filter={"part": part}) == scan(store, ["a.pdf", "7"], part)
     stored = list(store.index_to_docstore_id.values())
     keys = {*chance.sample(stored, min(10, len(stored))), "missing"}
-    assert adapter(store).in_sequence(keys) == [key for key in stored if key in keys]
+    assert adapter_of_store(store).in_sequence(keys) == [key for key in stored if key in keys]
 
 
 def change_keys(store: Any, chance: random.Random, new: Iterator[str]) -> None:
@@ -106,7 +100,7 @@ def change_metadata(store: Any, chance: random.Random) -> None:
     some = chance.sample([*documents], min(len(documents), chance.choice([1, 2, 9])))
     kind = chance.choice(["replace", "edit", "edit all", "write"])
     if kind == "write":
-        adapter(store).write({key: {"source": source} for key in some})
+        adapter_of_store(store).write({key: {"source": source} for key in some})
     for key in documents if kind == "edit all" else some:
         if kind == "replace":
             documents[key] = Document(f"chunk {key}", metadata={"source": source, "part": 1})
@@ -155,7 +149,7 @@ def test_threads_may_ask_while_another_adds_and_deletes():
     def ask() -> None:
         while not done.is_set():
             listed = keys_of(store, ["a.pdf"])
-            sequence = adapter(store).in_sequence(fixed)
+            sequence = adapter_of_store(store).in_sequence(fixed)
             if [key for key in listed if key in fixed] != fixed or sequence != fixed:
                 wrong.append(listed)
 

@@ -13,9 +13,7 @@ from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, write_positions
 from oprag.langchain.search import takes_a_vector
-from oprag.stores import StoreAdapter
-from oprag.stores.adapter import adapter_of
-from tests.integration.stores.checks import numbers
+from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings
 
@@ -45,12 +43,6 @@ def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context
     return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
 
 
-def check(context: Context, corpus: Corpus, question: str) -> None:
-    assert len(context.kept) == 20
-    for chunk in context.kept:
-        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
-
-
 @WAYS
 def test_a_table_of_the_search_and_columns_of_any_name(way: str, corpus: Corpus, tmp_path: Path):
     question, *_ = corpus.questions
@@ -63,7 +55,7 @@ def test_a_table_of_the_search_and_columns_of_any_name(way: str, corpus: Corpus,
         vectorstore=store, k=20, similarity_threshold=-1, search_kwargs={"name": "other"}
     )
     context = ask(way, retriever, question)
-    check(context, corpus, question)
+    check_similarities(context, corpus, question)
     assert {chunk.metadata["tenant"] for chunk in context.kept} == {"blue"}
     assert store.embeddings.embedded == (1, 0)
 
@@ -81,15 +73,9 @@ def test_a_search_by_words(way: str, corpus: Corpus, tmp_path: Path):
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, search_kwargs=search)
     context = ask(way, retriever, question)
     assert numbers(context) == sorted(document.metadata["chunk_index"] for document in found)
-    check(context, corpus, question)
+    check_similarities(context, corpus, question)
     assert {chunk.score for chunk in context.kept} == {None}
     assert store.embeddings.embedded == (1, 0)
-
-
-def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
-    found = adapter_of(store, search)
-    assert found is not None
-    return found
 
 
 def plain_metadata(number: int) -> dict[str, Any]:

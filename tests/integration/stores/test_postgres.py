@@ -14,9 +14,7 @@ from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
-from oprag.stores import StoreAdapter
-from oprag.stores.adapter import adapter_of
-from tests.integration.stores.checks import numbers
+from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
@@ -50,12 +48,6 @@ def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context
     return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
 
 
-def check(context: Context, corpus: Corpus, question: str) -> None:
-    assert len(context.kept) == 20
-    for chunk in context.kept:
-        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
-
-
 @WAYS
 @pytest.mark.parametrize("kind", ["UUID", "TEXT"])
 def test_ids_in_columns_of_any_name(kind: str, way: str, engine: Any, corpus: Corpus):
@@ -76,7 +68,7 @@ def test_ids_in_columns_of_any_name(kind: str, way: str, engine: Any, corpus: Co
     store.add_documents(documents_of(corpus), ids=[forms[kind](number) for number in range(CHUNKS)])
     embeddings.forget()
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
-    check(ask(way, retriever, question), corpus, question)
+    check_similarities(ask(way, retriever, question), corpus, question)
     assert embeddings.embedded == (1, 0)
 
 
@@ -103,7 +95,7 @@ def test_a_hybrid_search_is_one_by_words(given: str, way: str, engine: Any, corp
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, search_kwargs=search)
     context = ask(way, retriever, question)
     assert numbers(context) == sorted(document.metadata["chunk_index"] for document in found)
-    check(context, corpus, question)
+    check_similarities(context, corpus, question)
     # The store embeds the question by itself, and its vectors are read.
     assert embeddings.questions == [question] * 2
     assert embeddings.documents == []
@@ -128,7 +120,7 @@ def test_an_engine_of_one_s_own_is_async_alone(postgres: Callable[[str], str], c
         await engine.close()
         return context
 
-    check(asyncio.run(fill_and_ask()), corpus, question)
+    check_similarities(asyncio.run(fill_and_ask()), corpus, question)
     assert embeddings.embedded == (1, 0)
 
 
@@ -167,12 +159,6 @@ def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Calla
         assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
     assert embeddings.embedded == (1, 0)
     asyncio.run(store.close())
-
-
-def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
-    found = adapter_of(store, search)
-    assert found is not None
-    return found
 
 
 def listed(store: Any, **search: Any) -> dict[str, Mapping[str, Any]]:

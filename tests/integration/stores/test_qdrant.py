@@ -16,10 +16,8 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from oprag.langchain import OrderPreservingRetriever
 from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
-from oprag.stores import StoreAdapter
-from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
-from tests.integration.stores.checks import numbers
+from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
@@ -141,18 +139,6 @@ def test_a_hybrid_search_is_one_by_words(way: str, corpus: Corpus, client: Any):
     assert store.embeddings.questions == [question] * 2
     assert store.embeddings.chunks == []
     check_similarities(context, corpus, question)
-
-
-def check_similarities(context: Any, corpus: Corpus, question: str) -> None:
-    assert len(context.kept) == 20
-    for chunk in context.kept:
-        assert chunk.similarity == pytest.approx(corpus.cosine(question, chunk.metadata["chunk_index"]), abs=1e-3)
-
-
-def adapter_of_store(store: Any, **search: Any) -> StoreAdapter:
-    found = adapter_of(store, search)
-    assert found is not None
-    return found
 
 
 @pytest.mark.parametrize("form", IDS)

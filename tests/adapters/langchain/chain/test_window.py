@@ -12,12 +12,9 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from tests.adapters.langchain.chain.conftest import SOURCE, Found, Model, chain_of, ranked
 from tests.adapters.scripted import QUESTION, both_sides, by_step
+from tests.helpers import count_words
 
 COUNT = 40
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 def found(size: int = 20) -> Found:
@@ -40,7 +37,7 @@ def windowed(method: str, window: int | None, model: Any = None, **options: Any)
     given: dict[str, Any] = {
         "retriever": found(),
         "passage_tokens": 50,
-        "count_tokens": words,
+        "count_tokens": count_words,
         "embeddings": DeterministicFakeEmbedding(size=8),
         "read_source": {SOURCE: "The whole voyage."},
         "answer_threshold": -1.0,

@@ -21,12 +21,9 @@ from tests.adapters.llama_index.engine.conftest import (
     run,
 )
 from tests.adapters.scripted import QUESTION, both_sides
+from tests.helpers import count_words
 
 COUNT = 40
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 def found(size: int = 20) -> list[NodeWithScore]:
@@ -36,7 +33,7 @@ def found(size: int = 20) -> list[NodeWithScore]:
 
 
 def engine_with(model: Any, method: str = "stuff", size: int = 20, **options: Any) -> Any:
-    given = {"retriever": ListRetriever(found(size)), "passage_tokens": 50, "count_tokens": words} | options
+    given = {"retriever": ListRetriever(found(size)), "passage_tokens": 50, "count_tokens": count_words} | options
     return full_engine(model, method, **given)
 
 
