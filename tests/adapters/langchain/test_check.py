@@ -188,17 +188,6 @@ def test_invalid_options_are_refused(options, message):
 # Suggestions.
 
 
-def test_a_source_that_was_added_twice_can_be_deleted_by_the_line():
-    chunks = windows("a'b.txt", 1)
-    store = store_of([*chunks, *windows("other.txt", 2), *edited(chunks)])
-    source = next(one for one in check_positions(store).sources if one.problem)
-    assert source.suggestion == """store.delete(check_positions(store).ids("a'b.txt"))  # and add it once"""
-    exec(source.suggestion, {"store": store, "check_positions": check_positions})
-    assert {row["metadata"]["source"] for row in store.store.values()} == {"other.txt"}
-    store.add_documents(chunks)
-    assert check_positions(store).ok
-
-
 # The line that deletes a source.
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from langchain_classic.retrievers import ContextualCompressionRetriever
-from langchain_core.documents import BaseDocumentCompressor
+from langchain_core.documents import BaseDocumentCompressor, Document
 
 from oprag.langchain import OrderPreservingRetriever, stamp_positions
 from oprag.stores import adapter, register_store
@@ -93,3 +93,22 @@ def test_retrievers_of_lists_have_neighbors(monkeypatch):
     listed = Listed(docs=chunks[:5])
     documents = OrderPreservingRetriever(retriever=listed, neighbors=1).invoke(QUESTION)
     assert places(documents, chunks) == around(listed.invoke(QUESTION), chunks[:5], 1)
+
+
+def test_equal_texts_have_the_neighbors_of_their_own_places(monkeypatch):
+    """Where texts are the keys of a store."""
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Listed, ListedDocuments)
+    texts = ["One.", "Chorus.", "Two.", "Three.", "Chorus.", "Four."]
+    chunks = [Document(text, metadata={"source": "song", "start_index": 10 * at}) for at, text in enumerate(texts)]
+
+    class First(Listed):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [chunks[int(query)]]
+
+    register_store(First, ListedDocuments)
+    retriever = OrderPreservingRetriever(retriever=First(docs=chunks), neighbors=1)
+    for at in (1, 4):
+        assert retriever.invoke(str(at)) == chunks[at - 1 : at + 2]
+    # A chunk with a text that comes again is a neighbor too.
+    assert retriever.invoke("5") == chunks[4:]

@@ -1,6 +1,5 @@
 """A check of indexes, retrievers and nodes agrees with what retrieval would say of them."""
 
-import warnings
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
-    MarkdownNodeParser,
     SentenceSplitter,
-    SentenceWindowNodeParser,
     get_leaf_nodes,
 )
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
@@ -26,8 +23,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import PositionKind
-from oprag._internal.warn import forget
-from oprag.errors import ChunkError, OpragWarning, OptionError
+from oprag.errors import ChunkError, OptionError
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
@@ -62,26 +58,6 @@ def index(*documents, parser=None):
     return VectorStoreIndex.from_documents(list(documents), transformations=transformations, embed_model=EMBEDDING)
 
 
-def told(searched, k):
-    """What retrieval warns of."""
-    messages = set()
-    retriever = OrderPreservingRetriever(retriever=searched.as_retriever(similarity_top_k=k))
-    for question in (QUESTION, "Who?", "What?", "When?"):
-        forget()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            retriever.retrieve(question)
-        messages |= {str(one.message) for one in caught if issubclass(one.category, OpragWarning)}
-    return messages
-
-
-def markdown():
-    return Document(
-        text="\n\n".join(f"# Part {number}\n\n{prose(30, number)}" for number in range(12)),
-        metadata={"file_name": "a.md"},
-    )
-
-
 def without_offsets(nodes):
     return [node.model_copy(update={"start_char_idx": None, "end_char_idx": None}) for node in nodes]
 
@@ -90,30 +66,6 @@ def leaves():
     return get_leaf_nodes(
         HierarchicalNodeParser.from_defaults(chunk_sizes=[512, 128]).get_nodes_from_documents([document()])
     )
-
-
-SCENARIOS = {
-    "default": lambda: index(document(), document("b.txt", prose(900, seed=6))),
-    "pages": lambda: index(*(document(text=prose(300, seed), page_label=str(seed)) for seed in range(4))),
-    "sections": lambda: index(*(document(text=prose(300, seed)) for seed in range(4))),
-    "markdown": lambda: index(markdown(), parser=MarkdownNodeParser()),
-    "windows of sentences": lambda: index(document(), parser=SentenceWindowNodeParser()),
-    "links alone": lambda: index_of(without_offsets(split())),
-    "overlaps alone": lambda: index_of(windows("a.txt", 1)),
-    "torn apart": lambda: index_of([*windows("a.txt", 1)[12:], *windows("a.txt", 1)[:9]]),
-    "leaves": lambda: index_of(leaves()),
-    "stamped leaves": lambda: index_of(StampPositions()(leaves())),
-    "no source": lambda: index_of([TextNode(text=f"Part {number}.") for number in range(8)]),
-}
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_it_finds_the_problems_that_retrieval_warns_of(scenario):
-    searched = SCENARIOS[scenario]()
-    found = check_positions(searched)
-    count = len(searched.docstore.docs)
-    assert found.chunks == count
-    assert found.ok == (not told(searched, count) | told(searched, max(2, count // 4)))
 
 
 def test_indexes_retrievers_engines_and_nodes_are_one():
