@@ -185,9 +185,6 @@ def test_invalid_options_are_refused(options, message):
         check_positions(parts(), **options)
 
 
-# Suggestions.
-
-
 # The line that deletes a source.
 
 

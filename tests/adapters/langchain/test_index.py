@@ -110,9 +110,3 @@ def test_what_is_no_index_is_refused_at_construction(wrong: Any):
 def test_a_filter_is_refused_and_not_dropped(retriever):
     with pytest.raises(OptionError, match="does not accept a filter"):
         OrderPreservingRetriever(retriever=retriever).get_context(QUESTION, filter={"source": "first.txt"})
-
-
-# In a chain
-
-
-# Thresholds

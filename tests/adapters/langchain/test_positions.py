@@ -1,8 +1,4 @@
-"""The order through LangChain's own splitters, whose offsets are missing, -1, tied or restart.
-
-Stamped or located, the order is right. If not, the kind that was used is reported, and a mostly unknown order is warned
-about.
-"""
+"""The order through LangChain's own splitters, whose offsets are missing, -1, tied or restart, by the text or by pages."""
 
 import random
 from collections.abc import Callable

@@ -234,9 +234,6 @@ def test_neighbours_without_a_reader_are_refused_at_construction(store):
             make(neighbors=1, read_neighbors=3)
 
 
-# What a configured or copied part embeds.
-
-
 # Whose chunks neighbours are.
 
 

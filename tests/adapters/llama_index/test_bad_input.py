@@ -57,8 +57,6 @@ async def test_what_is_no_list_is_refused(bad: Any):
         postprocessor.get_context(bad)
 
 
-# Metadata
-
 # The core's tests have more; these are handled by LlamaIndex, too.
 VALUES: list[Any] = [
     None,
@@ -114,6 +112,3 @@ def test_scores_of_every_kind(score: Any, options: dict[str, Any]):
     for scored in postprocessor.postprocess_nodes(given):
         # Nodes keep the score that they have; a passage has that of its chunks.
         assert scored.score is (own if options.get("stitch") else score)
-
-
-# Nodes without a text

@@ -204,6 +204,3 @@ def test_other_things_in_a_list_are_refused(given):
 
 def pdf(name, seed, count=6):
     return [document(name, prose(300, 10 * seed + page), page_label=str(page + 1)) for page in range(count)]
-
-
-# Suggestions.

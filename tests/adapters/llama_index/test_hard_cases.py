@@ -70,9 +70,6 @@ def _text(seed: int, sentences: int = 300) -> Document:
     return Document(text=prose(random.Random(seed), sentences), metadata={"file_name": "book.txt"})
 
 
-# One document a page
-
-
 # Two stages
 
 

@@ -146,9 +146,6 @@ def test_an_index_can_be_copied_and_sent_to_another_process(by_words):
             assert other.search(QUESTIONS[0], 9) == index.search(QUESTIONS[0], 9)
 
 
-# --- question vectors ---
-
-
 def test_the_formula_of_the_paper():
     # Ranks count from 1, and the constant is 60.
     assert rrf([[2, 0, 1]], 4).tolist() == [1 / 62, 1 / 63, 1 / 61, 0.0]

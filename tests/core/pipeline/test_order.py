@@ -101,14 +101,14 @@ def test_the_total_of_a_source(scores, first):
     assert arrange(scored(*scores), source_ranking="score_sum")[0].source == first
 
 
-# --- missing positions ---
-
-
 @pytest.mark.filterwarnings("ignore::oprag.errors.SourceWarning")
 @pytest.mark.parametrize(("source_ranking", "expected"), [("name", [1, 2, 0]), ("best_first", [0, 1, 2])])
 def test_chunks_without_a_source_stand_behind_named_ones_in_natural_sort(source_ranking, expected):
     chunks = [Chunk("nowhere", 0), hit("ten", 1, source="10"), hit("twelve", 2, source="12")]
     assert ranks(arrange(chunks, source_ranking=source_ranking)) == expected
+
+
+# --- missing positions ---
 
 
 HOLES = [hit("lost", 0), *[hit(f"at {9 - rank}", rank, chunk_index=9 - rank) for rank in (1, 2)], hit("gone", 3)]

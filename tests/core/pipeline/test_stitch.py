@@ -60,7 +60,7 @@ def test_in_other_orders_only_what_stands_behind_each_other_is_joined(order):
         assert passage.text == TEXT[starts[0] : passage.spans[-1].end]
 
 
-# --- white space that a splitter stripped ---
+# --- chunks that follow each other ---
 
 
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")

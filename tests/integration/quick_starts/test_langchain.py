@@ -274,9 +274,6 @@ def test_retrieval_chain_over_a_saved_store(store, make_store, embeddings, data,
     check_swap([found(before["context"])], [found(after["context"])], texts(docs))
 
 
-# A graph of one's own over web pages, in small chunks that overlap by a half.
-
-
 # Files of other kinds.
 
 

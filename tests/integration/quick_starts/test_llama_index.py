@@ -219,9 +219,6 @@ def test_chat_engine(index, model, data):
             check_prompt(model.prompts[-1], found(response.source_nodes))
 
 
-# Agents.
-
-
 # Stores, pipelines, and engines put together from parts.
 
 

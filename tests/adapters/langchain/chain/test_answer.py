@@ -47,9 +47,6 @@ async def test_numbers_are_within_the_token_budget(is_async: bool, budget: int):
     assert len(plain.context.kept) >= len(answer.context.kept)
 
 
-# Comparisons
-
-
 CITING = "He sailed [3], twice [1, 3]. [9]"
 
 

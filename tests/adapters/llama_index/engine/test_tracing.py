@@ -27,8 +27,6 @@ from tests.adapters.llama_index.engine.conftest import (
 )
 from tests.adapters.scripted import QUESTION, both_sides, by_step
 
-# How often the model is called for four passages.
-
 
 def kinds(events: Events) -> list[type[Any]]:
     """The types of the events but for the pieces of streams."""
