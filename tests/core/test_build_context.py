@@ -6,18 +6,6 @@ from oprag.context import ContextInputs, assemble
 from tests.helpers import hit, ranks, texts
 
 
-def test_spans_that_were_void_stay_void_when_the_rest_is_assembled_again():
-    # The third chunk shows that the offsets cannot be true; without it nothing else does.
-    chunks = [
-        hit("aaaa bbbb cccc dddd", 0, verse=1, start_index=0),
-        hit("dddd eeee ffff gggg", 1, verse=2, start_index=15),
-        hit("other text", 2, verse=3, start_index=2),
-    ]
-    context = build_context(chunks, position_key="verse", k=2)
-    again = build_context(context.kept, position_key="verse", k=2)
-    assert again.text == context.text
-
-
 def test_twenty_thousand_chunks_take_seconds():
     order = list(range(20_000))
     random.Random(0).shuffle(order)

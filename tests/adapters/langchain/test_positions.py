@@ -1,4 +1,4 @@
-"""The order through LangChain's own splitters, whose offsets are missing, -1, tied or restart, by the text or by pages."""
+"""The order through LangChain's own splitters, whose offsets are missing, -1 or restart: by the text, and by pages."""
 
 import random
 from collections.abc import Callable

@@ -44,13 +44,6 @@ class RecordingStore(InMemoryVectorStore):
         return await super().amax_marginal_relevance_search(query, k, fetch_k, lambda_mult)
 
 
-class ScoredStore(InMemoryVectorStore):
-    """Maps its cosines to [0, 1], as most stores do."""
-
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda cosine: (cosine + 1) / 2
-
-
 class PlainStore(VectorStore):
     """As little as a store can have: its own order, no scores, no async methods."""
 
@@ -132,20 +125,6 @@ def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store
     retriever.search_kwargs["k"] = 1
     with pytest.raises(OptionError, match="k is given twice"):
         retriever.invoke(QUESTION)
-
-
-@pytest.mark.parametrize("threshold", [0.45, 0.6])
-async def test_the_score_threshold_is_that_of_the_store(threshold: float):
-    store = store_of(parts(40), ScoredStore)
-    options = {"score_threshold": threshold}
-    theirs = store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"k": 40, **options}).invoke(
-        QUESTION
-    )
-    assert 0 < len(theirs) < 40
-    ours = OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold", search_kwargs=options)
-    assert numbers_of(ours.invoke(QUESTION)) == sorted(numbers_of(theirs))
-    assert numbers_of(await ours.ainvoke(QUESTION)) == sorted(numbers_of(theirs))
-    assert all(chunk.score is not None and chunk.score >= threshold for chunk in ours.get_context(QUESTION).kept)
 
 
 def test_a_threshold_search_needs_a_threshold(store):

@@ -150,19 +150,6 @@ def test_lines_of_code_name_what_was_checked():
     assert docstore.docs == {}
 
 
-def test_our_retriever_has_its_options():
-    searched = index_of(
-        [TextNode(text=text, metadata={"book": "b", "verse": verse}) for verse, text in enumerate("abc")]
-    )
-    retriever = OrderPreservingRetriever(retriever=searched.as_retriever(), source_key="book", position_key="verse")
-    assert (only(check_positions(retriever)).source, check_positions(retriever).ok) == ("b", True)
-    assert not check_positions(searched).ok
-    by_store = index_of(windows("a.txt", 1))
-    assert only(check_positions(by_store)).kind is PositionKind.STORE
-    off = OrderPreservingRetriever(retriever=by_store.as_retriever(), store_order=False)
-    assert only(check_positions(off)).kind is PositionKind.NONE
-
-
 def test_our_retriever_has_its_texts():
     nodes = windows("a.txt", 1)
     text = "".join([*(node.text[:160] for node in nodes[:-1]), nodes[-1].text])

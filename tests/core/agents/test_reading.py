@@ -81,17 +81,6 @@ def parts_in(reading: Reading) -> list[int]:
     return [int(number) for number in re.findall(r"Part (\d+)", reading.text)]
 
 
-@pytest.mark.parametrize("before", [0, 1, 30])
-@pytest.mark.parametrize("after", [0, 2, 30])
-def test_around_a_passage(before: int, after: int):
-    found = called(book(), "read_around", found=4, number=1, before=before, after=after)
-    first, last = max(0, 4 - before), min(11, 4 + after)
-    assert parts_in(found) == list(range(first, last + 1))
-    assert [chunk.rank for chunk in found.chunks] == list(range(len(found.chunks)))
-    many = f"Chunks {first + 1} to {last + 1}" if first < last else "Chunk 5"
-    assert found.note == f"({many} of 12 of book)"
-
-
 def test_what_does_not_fit_is_the_farthest_and_is_named():
     found = called(book(40), "read_around", budget=60, found=20, number=1, before=15, after=15)
     at = parts_in(found)
@@ -103,14 +92,6 @@ def test_what_does_not_fit_is_the_farthest_and_is_named():
     assert len(found.text.split()) <= 60
     with pytest.raises(BudgetError, match="chunk 21 of book has 4 tokens, more than the token budget of 3"):
         called(book(40), "read_around", budget=3, found=20, number=1)
-
-
-def test_of_equal_passages_the_one_that_was_found():
-    rows = rows_of(["* * *" if number % 3 else f"Part {number}." for number in range(9)])
-    assert [chunk.id for chunk in called(rows, "read_around", found=4, number=1, before=1, after=0).chunks] == [
-        "book 3",
-        "book 4",
-    ]
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

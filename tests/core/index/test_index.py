@@ -134,21 +134,6 @@ def test_a_changing_dimension_is_refused():
 # --- searching ---
 
 
-def test_search_is_exact():
-    generator = np.random.default_rng(7)
-    vectors = generator.standard_normal((500, 48)).astype(np.float32) * generator.uniform(0.1, 9, (500, 1))
-    questions = generator.standard_normal((20, 48)).astype(np.float32)
-    index = index_of(vectors, questions)
-    exact = vectors.astype(np.float64)
-    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
-    for number, question in enumerate(questions.astype(np.float64)):
-        cosines = exact @ (question / np.linalg.norm(question))
-        hits = index.search(str(number), k=50)
-        assert numbers(hits) == np.argsort(-cosines, kind="stable")[:50].tolist()
-        np.testing.assert_allclose(scores(hits), np.sort(cosines)[::-1][:50], atol=1e-6)
-        assert [hit.rank for hit in hits] == list(range(50))
-
-
 @pytest.mark.parametrize("dimension", [3, 7, 16, 64, 100, 256, 385])
 @pytest.mark.parametrize("count", [5, 17, 100, 333])
 def test_equal_vectors_are_ties_wherever_they_stand_in_the_matrix(count, dimension):

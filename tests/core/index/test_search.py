@@ -10,10 +10,9 @@ import pytest
 
 from oprag import DocumentIndex, build_context
 from oprag.errors import EmbeddingError, OptionError
-from oprag.index.bm25 import BM25Search
 from oprag.index.document_index import SearchKind, rrf
 from tests.core.index.test_index import index_of, numbers, scores
-from tests.helpers import WordEmbedder, prose, ranks, texts, word_offsets
+from tests.helpers import WordEmbedder, prose, ranks, word_offsets
 
 BOOK = {"book": prose(3000, seed=5), "sequel": prose(500, seed=6)}
 WORDS = BOOK["book"].split()
@@ -40,15 +39,6 @@ def test_bm25_finds_the_chunk_with_the_word_and_nothing_without_one(index):
     (hit,) = index.search(f"{WORDS[31].upper()} zzz", 50, search="bm25")
     assert WORDS[31] in hit.text
     assert index.search("zzz", 50, search="bm25") == []
-
-
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_bm25_hits_are_all_chunks_with_a_score_best_first_and_of_equals_the_first_added(index, question):
-    expected = BM25Search(texts(index.chunks)).scores(question)
-    order = [number for number in np.argsort(-expected, kind="stable") if expected[number] > 0]
-    hits = index.search(question, len(index), search="bm25")
-    assert places(hits) == [places(index.chunks)[number] for number in order]
-    assert scores(hits) == expected[order].tolist()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

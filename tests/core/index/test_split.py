@@ -169,16 +169,6 @@ def test_windows_have_the_asked_number_of_tokens():
     ]
 
 
-def test_windows_share_the_asked_number_of_tokens():
-    text = "one two three four five six seven"
-    windows = split_tokens(text, word_offsets, chunk_size=4, chunk_overlap=2)
-    assert [window.text.split() for window in windows] == [
-        ["one", "two", "three", "four"],
-        ["three", "four", "five", "six"],
-        ["five", "six", "seven"],
-    ]
-
-
 @pytest.mark.parametrize("kind", ["byte level", "tiktoken", "byte fallback"])
 def test_a_character_of_many_tokens_is_never_cut(kind):
     windows = split_tokens("👨👩👧", tokenizer_of(kind), chunk_size=2)

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, closing
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -115,9 +114,6 @@ async def test_a_place_is_taken_and_released(is_async: bool):
     assert await perform(body(), is_async=is_async)
 
 
-name: ContextVar[str] = ContextVar("name", default="nobody")
-
-
 class Work:
     """Does what it is told for each number, and counts how many it does at once."""
 
@@ -205,17 +201,6 @@ async def test_results_stand_in_the_sequence_of_the_items(is_async: bool, count:
     assert sorted(work.begun) == list(range(count))
     assert work.peak == min(count, size)
     assert work.running == 0
-
-
-@both
-async def test_context_variables_are_the_callers(is_async: bool):
-    token = name.set("caller")
-    try:
-        assert (
-            await work_through(Work(lambda number: name.get()), range(6), Limit(3), is_async=is_async) == ["caller"] * 6
-        )
-    finally:
-        name.reset(token)
 
 
 @both

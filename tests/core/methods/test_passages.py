@@ -14,20 +14,6 @@ def windows(text: str, size: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, len(text))) for start in range(0, len(text), step)]
 
 
-def test_a_run_is_cut_at_chunk_borders():
-    text = "a0 a1 a2 b0 b1 b2 c0 c1 c2 d0 d1 d2"
-    context = build_context(cut(text, [(0, 9), (9, 18), (18, 27), (27, 35)]), WORDS)
-    assert len(context.passages) == 1
-    assert [passage.text for passage in split_passages(context, 6)] == ["a0 a1 a2 b0 b1 b2 ", "c0 c1 c2 d0 d1 d2"]
-    assert [passage.text for passage in split_passages(context, 5)] == [
-        "a0 a1 a2 ",
-        "b0 b1 b2 ",
-        "c0 c1 c2 ",
-        "d0 d1 d2",
-    ]
-    assert [len(passage.chunks) for passage in split_passages(context, 6)] == [2, 2]
-
-
 def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
     text = "  one two\nthree\n\nfour five  six "
     context = build_context(cut(text, [(0, len(text))]), WORDS)

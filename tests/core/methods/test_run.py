@@ -1,24 +1,18 @@
-from typing import Any
-
 import pytest
 
 from oprag import build_context
-from oprag._internal.sync_async import Limit, run_sync
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
     Message,
     MethodOptions,
-    ReadSources,
     Result,
     Retrieve,
     Task,
     Usage,
     answering,
 )
-from oprag.methods.run import Backend, drive
-from oprag.positions.source_reader import as_reader
-from tests.core.methods.helpers import METHODS, QUESTION, Reply, World, parts, words
+from tests.core.methods.helpers import METHODS, QUESTION, Reply, World, parts
 
 HISTORY = (Message("user", "Who was captain?"), Message("assistant", "Ahab {x}."))
 SOURCES = {"voyage": "The whole of the voyage."}
@@ -94,18 +88,6 @@ def test_errors_of_the_search_come_through():
         World(parts(1)).answer(context_options=build_context([], token_budget=1).options)
 
 
-@pytest.mark.parametrize("reported", [Usage(100, 20, 50), None])
-def test_usage_is_the_models_own_or_an_estimate_that_says_so(reported):
-    world = World(parts(2), answer=Completion("It sank.", usage=reported), refine=Completion("x", usage=Usage(7, 3)))
-    answer = world.answer(method="refine", context_options=build_context([], count_tokens=words).options)
-    first, second = answer.calls
-    assert first.usage == (reported or Usage(words(world.prompts[0].text), 2, estimated=True))
-    assert second.usage == Usage(7, 3)
-    assert answer.usage == first.usage.plus(second.usage)
-    assert answer.usage[:2] == (first.usage.input_tokens + 7, first.usage.output_tokens + 3)
-    assert (answer.usage.cached_tokens, answer.usage.estimated) == ((50, False) if reported else (0, True))
-
-
 CUT_SHORT = "a reply was cut short at the model's limit of output tokens"
 LENGTH = ["length", "model_length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_context_window_exceeded"]
 
@@ -154,27 +136,3 @@ def test_a_body_is_closed_when_the_driver_stops(registered):
     next(requests)
     requests.close()
     assert closed == [True]
-
-
-class Reading(Backend):
-    """Reads sources, and does nothing else."""
-
-    find: Any = None
-    call: Any = None
-    embedding: Any = None
-
-
-def test_a_source_that_several_bodies_need_is_read_once():
-    read: list[str] = []
-
-    def reader(name: str) -> str:
-        read.append(name)
-        return name.upper()
-
-    def method(task):
-        texts = yield ReadSources(("b", "a", "b"))
-        return Result(" ".join(texts), ())
-
-    backend, task = Reading(limit=Limit(4), reader=as_reader(reader)), Task(QUESTION)
-    assert run_sync(drive(task, backend, method=method)).text == "B A B"
-    assert sorted(read) == ["a", "b"]

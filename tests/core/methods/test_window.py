@@ -58,19 +58,6 @@ def test_chunks_that_are_all_too_long_are_refused():
         ask(world(size=100), 140)
 
 
-@pytest.mark.parametrize("header", [None, "From {source}: " + "so it is said " * 5])
-@pytest.mark.parametrize("method", ["map_reduce", "map_rerank", "refine"])
-def test_passages_are_as_long_as_the_window_allows(method: str, header: str | None):
-    """One chunk of 400 words is cut."""
-    asked = World([Chunk("word " * 400, 0, metadata={"source": "voyage", "start_index": 0})])
-    answer = ask(asked, 250, method=method, header=header)
-    # `refine` keeps half of it for the answer.
-    assert (150 if method == "refine" else 200) < longest(asked) <= 250
-    assert sum(prompt.text.count("word") for prompt in asked.prompts) == 400
-    assert answer.context is not None
-    assert not answer.context.dropped
-
-
 @pytest.mark.parametrize("method", ["long_context", "self_route"])
 def test_whole_sources_have_the_window_as_their_budget(method: str):
     with pytest.raises(

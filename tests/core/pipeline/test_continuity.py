@@ -203,18 +203,6 @@ def test_values_count_the_candidates_that_pass_the_similarity_threshold():
     assert sorted(ranks(back.kept)) == [0, 1, 2, 3]
 
 
-def test_neighbors_are_added_after_the_selection():
-    chunks = [stamped("book", place, rank) for rank, place in enumerate([10, 50, 90, 11])]
-    every = [stamped("book", place, 0) for place in range(100)]
-
-    def read(chunk: Chunk, number: int) -> list[Chunk]:
-        place = chunk.metadata["chunk_index"]
-        return every[max(0, place - number) : place + number + 1]
-
-    context = build_context(chunks, k=2, continuity=1.0, max_candidates=4, neighbors=1, read_neighbors=read)
-    assert [chunk.metadata["chunk_index"] for chunk in context.kept] == [9, 10, 11, 12]
-
-
 def test_a_report_names_what_lifted_and_what_displaced():
     chunks = [stamped("book", place, rank) for rank, place in enumerate([10, 50, 90, 11])]
     context = build_context(chunks, k=3, continuity=0.3, max_candidates=4)

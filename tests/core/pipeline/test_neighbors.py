@@ -72,16 +72,6 @@ def test_what_repeats_a_kept_chunk_does_not_come_back():
     assert places(again.kept) == [4, 5, 6, 7]
 
 
-def test_the_budget_takes_hits_first_and_then_the_neighbours_of_the_best():
-    hits = [found(2, 0), found(7, 1)]
-    options: dict[str, Any] = {"count_tokens": lambda text: len(text.split()), "separator": "\n"}
-    context = build_context(hits, neighbors=2, read_neighbors=reader(book(10)), token_budget=8, **options)
-    assert places(context.kept) == [1, 2, 3, 7]
-    assert context.tokens <= 8
-    assert {drop.reason for drop in context.dropped} == {"token_budget"}
-    assert sorted(places(drop.chunk for drop in context.dropped)) == [0, 4, 5, 6, 8, 9]
-
-
 def test_neighbours_stay_in_their_source():
     books = [book(10), book(10, source="other")]
     hits = [found(2, 0), found(2, 1, source="other")]

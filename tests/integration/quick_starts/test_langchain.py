@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pypdf
@@ -25,7 +23,7 @@ from pydantic import Field
 
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.quick_starts.checks import BY_STORE, NO_SOURCE, check_prompt, check_swap, in_order, warns_only
-from tests.integration.quick_starts.documents import TRANSCRIPT, text_of
+from tests.integration.quick_starts.documents import text_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -307,51 +305,6 @@ def test_a_folder_of_everything(make_store, data):
     assert len({document.metadata["source"] for document in after}) > 4
     assert len(after) > 20
     assert in_order(found(after), raw_texts(docs))
-
-
-def test_a_transcript_in_chunks_of_time(make_store, monkeypatch):
-    from langchain_community.document_loaders import YoutubeLoader
-    from langchain_community.document_loaders.youtube import TranscriptFormat
-
-    said = [SimpleNamespace(text=text, start=7.0 * number, duration=7.0) for number, (_, text) in enumerate(TRANSCRIPT)]
-    monkeypatch.setitem(sys.modules, "youtube_transcript_api", youtube_transcripts(said))
-    loader = YoutubeLoader.from_youtube_url(
-        "https://www.youtube.com/watch?v=TKCMw0utiak",
-        transcript_format=TranscriptFormat.CHUNKS,
-        chunk_size_seconds=30,
-    )
-    docs = loader.load()
-    vector_store = make_store("in_memory")
-    vector_store.add_documents(docs)
-
-    question = "When are objects deleted?"
-    with warns_only():
-        before = vector_store.as_retriever(search_kwargs={"k": 6}).invoke(question)
-        after = OrderPreservingRetriever(vectorstore=vector_store, k=6).invoke(question)
-    whole = {"video": " ".join(text for _, text in TRANSCRIPT)}
-    check_swap([of_video(before)], [of_video(after)], whole)
-
-
-def of_video(documents: list[Document]) -> list[tuple[str, str]]:
-    """The loader writes the time of a chunk into its source."""
-    assert all("watch?v=TKCMw0utiak&t=" in document.metadata["source"] for document in documents)
-    return [("video", document.page_content) for document in documents]
-
-
-def youtube_transcripts(said: list[Any]) -> Any:
-    """What asks YouTube for transcripts, with one of our own."""
-
-    class FetchedTranscript(SimpleNamespace):
-        pass
-
-    fetched = FetchedTranscript(snippets=said)
-    listed = SimpleNamespace(find_transcript=lambda _: SimpleNamespace(fetch=lambda: fetched))
-    return SimpleNamespace(
-        FetchedTranscript=FetchedTranscript,
-        NoTranscriptFound=KeyError,
-        TranscriptsDisabled=OSError,
-        YouTubeTranscriptApi=lambda: SimpleNamespace(list=lambda _: listed),
-    )
 
 
 # Sections of a Markdown file.

@@ -8,30 +8,10 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.tools import QueryEngineTool
 
 from tests.adapters.llama_index.conftest import numbers
 from tests.adapters.llama_index.engine.conftest import Model, engine_of
 from tests.adapters.scripted import QUESTION, both_sides
-
-
-def tool_of(engine: Any, name: str = "voyages") -> QueryEngineTool:
-    return QueryEngineTool.from_defaults(engine, name=name, description=f"Knows of {name}.")
-
-
-@both_sides
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_as_a_tool(is_async: bool, streaming: bool):
-    model = Model()
-    tool = tool_of(engine_of(model, streaming=streaming))
-    if is_async and streaming:
-        # LlamaIndex's tool makes a text of the response, which an async stream cannot give inside of a loop.
-        return
-    output = await tool.acall(QUESTION) if is_async else tool.call(QUESTION)
-    assert output.content == "An answer."
-    assert output.tool_name == "voyages"
-    assert numbers(output.raw_output.source_nodes) == [0, 1, 2, 3]
-    assert model.read[0].endswith(QUESTION)
 
 
 def chat_engine(inside: Model, *, streaming: bool = False, **options: Any) -> CondenseQuestionChatEngine:
