@@ -146,3 +146,22 @@ async def test_errors_of_an_embedding_model_are_its_own(framework: Framework, wa
     answerer = framework.over(framework.model(reply=by_step), "reciprocal", **given)
     with pytest.raises(LookupError, match="no vectors"):
         await framework.run(answerer, way)
+
+
+@each_framework
+@each_way
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+async def test_errors_of_a_retriever_are_its_own(
+    framework: Framework, way: str, on_error: str, monkeypatch: pytest.MonkeyPatch
+):
+    def fails(*given: Any, **more: Any) -> Any:
+        raise LookupError("the index is gone")
+
+    model = framework.model()
+    answerer = framework.over(model, on_error=on_error)
+    for name in ("_get_relevant_documents", "_retrieve"):
+        if hasattr(answerer.retriever, name):
+            monkeypatch.setattr(type(answerer.retriever), name, fails)
+    with pytest.raises(LookupError, match="the index is gone"):
+        await framework.run(answerer, way)
+    assert model.calls == []

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import MockLLM
@@ -21,7 +20,6 @@ from tests.helpers import WordEmbedder, word_offsets
 STORE = store_of(parts(3))
 RETRIEVER = STORE.as_retriever()
 CHAT_MODEL = FakeListChatModel(responses=["An answer."])
-EMBEDDINGS = DeterministicFakeEmbedding(size=16)
 DOCUMENT_INDEX = DocumentIndex.from_texts({"a.txt": "one two three"}, WordEmbedder(), word_offsets, chunk_size=2)
 
 LLAMA_INDEX_LLM = MockLLM()

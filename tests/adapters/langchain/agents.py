@@ -21,7 +21,6 @@ from tests.adapters.langchain.conftest import parts
 PARTS = parts(40)
 
 # An answer, the queries of searches, or whole tool calls.
-Turn = str | Sequence[str | dict[str, Any]] | Callable[[list[BaseMessage]], AIMessage]
 
 
 class ScriptedModel(BaseChatModel):

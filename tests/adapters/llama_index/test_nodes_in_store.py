@@ -37,6 +37,7 @@ from oprag.positions.stamp import stamps
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
+from oprag.stores.llama_index_nodes import content_with
 from tests.adapters.llama_index.conftest import RandomEmbedding, prose
 
 QUESTION = "Where does the river end?"
@@ -208,6 +209,11 @@ def test_an_interrupted_write_is_finished_by_the_next(index, monkeypatch):
     store.write(added)
     assert all(added[chunk.key].items() <= chunk.metadata.items() for chunk in listed(store))
     assert as_it_was(index, added) == before
+
+
+def test_a_row_that_another_tool_wrote_is_not_changed():
+    with pytest.raises(OptionError, match="the stored node 'n1' has no _node_content, as another tool wrote it"):
+        content_with({"text": "Cats purr.", "page": 1}, {"chunk_index": 0}, "n1")
 
 
 def test_a_docstore_of_another_kind_is_refused(index):

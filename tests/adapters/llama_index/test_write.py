@@ -23,7 +23,6 @@ from tests.adapters.llama_index.conftest import RandomEmbedding, prose
 QUESTION = "Where does the river end?"
 NAMES = ("ant", "bee")
 TEXTS = {f"{name}.txt": prose(random.Random(name), 60) for name in NAMES}
-OURS = {"chunk_index", "chunk_numbering", "start_index", "end_index"}
 
 
 def documents() -> list[Document]:

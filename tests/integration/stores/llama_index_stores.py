@@ -17,7 +17,6 @@ from tests.integration.stores.place import Place
 
 __all__ = ["KINDS", "Kind"]
 
-BOTH = ("sync", "async")
 DIMENSION = 256
 
 
