@@ -14,7 +14,9 @@ from oprag import Chunk, PositionKind, Span, arrange, build_context
 from oprag.errors import MissingPositionError, PositionWarning
 from oprag.positions.source_order import Listing, order_of
 from oprag.positions.source_text import SourceText
-from tests.helpers import count_words, hit, prose, ranks, run_python, texts
+from tests.helpers import cut, hit, prose, ranks, run_python, texts
+
+TEXT = prose(80, seed=11)
 
 
 def ten(text: str, rank: int, **metadata: Any) -> Chunk:
@@ -22,7 +24,58 @@ def ten(text: str, rank: int, **metadata: Any) -> Chunk:
     return hit(" ".join([text] * 10), rank, **metadata)
 
 
-@pytest.mark.parametrize("cut_by", [{"token_budget": 30, "count_tokens": count_words}, {"k": 3}])
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize("given_first", [0, 2])
+def test_f1_of_duplicates_the_best_ranked_is_kept(given_first):
+    """LangChain's EmbeddingsRedundantFilter keeps rank 2 of a pair at ranks 0 and 2, and embeds all of them again."""
+    twins = {rank: hit("same text", rank, chunk_index=5) for rank in (0, 2)}
+    other = hit("other text", 1, chunk_index=7)
+    context = build_context([twins[given_first], other, twins[2 - given_first]])
+    assert ranks(context.kept) == [0, 1]
+    assert [(drop.chunk.rank, drop.reason, drop.value) for drop in context.dropped] == [(2, "duplicate", 0)]
+
+
+def test_f2_order_over_the_whole_source_and_no_score_lost():
+    """LlamaIndex's PrevNextNodePostprocessor gives 6 7 8 1 2 3 4 for the hits 7, 2, 3, and the score of 2 is lost."""
+    hits = [
+        Chunk(f"node {number}", rank, score=score, metadata={"source": "book", "chunk_index": number})
+        for rank, (number, score) in enumerate([(7, 0.9), (2, 0.8), (3, 0.7)])
+    ]
+    context = build_context(hits, gap="[gap]")
+    assert context.text == "node 2\n\nnode 3\n\n[gap]\n\nnode 7"
+    assert [(chunk.text, chunk.score) for chunk in context.kept] == [("node 2", 0.8), ("node 3", 0.7), ("node 7", 0.9)]
+
+
+def test_f3_a_contained_chunk_repeats_nothing():
+    """Haystack's merge_documents_text gives 60 characters for [0,40) [10,20) [30,50): it steps back and repeats."""
+    context = build_context(cut(TEXT, [(0, 40), (10, 20), (30, 50)]))
+    assert context.text == TEXT[:50]
+    assert context.passages[0].spans == (Span(0, 50),)
+
+
+def test_f4_a_gap_is_marked():
+    """Haystack's merge_documents_text glues [0,10) and [30,40) together with nothing between them."""
+    context = build_context(cut(TEXT, [(0, 10), (30, 40)]), gap="[...]")
+    assert context.text == f"{TEXT[:10]}\n\n[...]\n\n{TEXT[30:40]}"
+
+
+def test_f5_numeric_strings_sort_as_numbers():
+    """Haystack's MetaFieldGroupingRanker sorts "10", "9", "100" as texts: 10, 100, 9."""
+    chunks = [hit(f"part {number}", rank, split_id=number) for rank, number in enumerate(["10", "9", "100"])]
+    assert texts(arrange(chunks)) == ["part 9", "part 10", "part 100"]
+
+
+def test_f6_mixed_types_are_sorted_and_what_is_missing_comes_last():
+    """Haystack's MetaFieldGroupingRanker leaves 3, "1", 2, None unsorted."""
+    chunks = [hit(f"part {number}", rank, split_id=number) for rank, number in enumerate([3, "1", 2, None])]
+    with pytest.warns(PositionWarning, match="have no position"):
+        assert texts(arrange(chunks)) == ["part 1", "part 2", "part 3", "part None"]
+
+
+@pytest.mark.parametrize("cut_by", [{"token_budget": 30, "count_tokens": words}, {"k": 3}])
 def test_f7_a_cut_drops_the_worst_and_not_the_last_in_the_document(cut_by):
     """rag-chunk-reorder cuts after ordering: of positions 1, 2, 3, 90 with the best chunk at 90, it drops the best."""
     positions = [90, 3, 2, 1]
@@ -51,14 +104,22 @@ def test_f9_headers_and_separators_count_against_the_budget(token_budget):
     context = build_context(
         chunks,
         token_budget=token_budget,
-        count_tokens=count_words,
+        count_tokens=words,
         header="[ {rank} ] {source}",
         separator="\n --- \n",
         gap="...",
     )
-    assert count_words(context.text) == context.tokens <= token_budget
+    assert words(context.text) == context.tokens <= token_budget
     # No chunk that would still fit is left out: a header is 4 tokens, a separator 1, a gap with two separators 3.
     assert len(context.kept) == 1 + max(0, (token_budget - 14) // 17)
+
+
+def test_f10_sources_sort_naturally():
+    """context-grid sorts documents as texts: doc10, doc2, doc9."""
+    chunks = [hit(name, rank, source=name) for rank, name in enumerate(["doc2", "doc9", "doc10"])]
+    random.Random(4).shuffle(chunks)
+    assert texts(arrange(chunks, source_ranking="name")) == ["doc2", "doc9", "doc10"]
+    assert texts(arrange(chunks)) == ["doc2", "doc9", "doc10"]
 
 
 IN_EVERY_PROCESS = """
@@ -95,7 +156,7 @@ def split_by_words(text: str) -> list[tuple[str, int]]:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
-        chunk_size=20, chunk_overlap=6, length_function=count_words, add_start_index=True
+        chunk_size=20, chunk_overlap=6, length_function=words, add_start_index=True
     )
     return [(document.page_content, document.metadata["start_index"]) for document in splitter.create_documents([text])]
 
@@ -134,7 +195,7 @@ def test_f13_offsets_that_are_all_wrong_lose_and_repeat_no_chunk():
     assert sorted([*ranks(context.kept), *(drop.chunk.rank for drop in context.dropped)]) == list(range(len(pieces)))
     assert all(drop.reason == "duplicate" for drop in context.dropped)
     # Chunks of 68 characters, of which 4 words may overlap.
-    assert count_words(context.text) >= sum(count_words(piece) - 6 for piece, _ in pieces)
+    assert words(context.text) >= sum(words(piece) - 6 for piece, _ in pieces)
 
 
 def test_f14_a_repeating_text_is_not_stitched_by_offsets():
@@ -154,3 +215,11 @@ def test_f14_a_repeating_text_is_not_stitched_by_offsets():
     context = build_context(chunks)
     assert len(context.kept) == len(nodes)
     assert context.text.count(line.strip()) == 200
+
+
+def test_f15_reordering_repeats_no_chunk():
+    """AutoRAG's long_context_reorder appends a copy of the best passage to the end instead of moving it."""
+    chunks = [hit(f"text {rank}", rank, chunk_index=rank) for rank in range(7)]
+    for order in ("source", "rank", "reverse_rank", "edges", "random"):
+        assert sorted(ranks(arrange(chunks, order=order))) == list(range(7))
+        assert sorted(ranks(build_context(chunks, order=order).kept)) == list(range(7))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pypdf
 import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import (
     MarkdownHeaderTextSplitter,
@@ -23,7 +29,7 @@ from pydantic import Field
 
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.quick_starts.checks import BY_STORE, NO_SOURCE, check_prompt, check_swap, in_order, warns_only
-from tests.integration.quick_starts.documents import text_of
+from tests.integration.quick_starts.documents import TRANSCRIPT, html_text, text_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -236,6 +242,44 @@ def test_rag_agent(pages, data):
     check_swap([before], [after], page_texts(data))
 
 
+def test_agent_with_a_retriever_tool(pages, data):
+    from langchain.agents import create_agent
+
+    model = Recorder()
+    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
+    tool = create_retriever_tool(retriever, "search_docs", "Search the documentation.")
+    agent = create_agent(model, [tool], system_prompt="Search before you answer.")
+    with warns_only(BY_STORE):
+        result = agent.invoke({"messages": [{"role": "user", "content": HOW_TO_RETRY}]})
+    assert result["messages"][-1].text == "Ada Brand."
+    documents = found(retriever.invoke(HOW_TO_RETRY))
+    assert in_order(documents, page_texts(data))
+    check_prompt(model.prompt, documents)
+
+
+async def test_two_step_chain(pages, data):
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import ModelRequest, dynamic_prompt
+
+    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
+
+    @dynamic_prompt
+    def prompt_with_context(request: ModelRequest) -> str:
+        last_query = request.state["messages"][-1].text
+        retrieved_docs = retriever.invoke(last_query)
+        docs_content = "\n\n".join(doc.page_content for doc in retrieved_docs)
+        return f"Answer from these passages alone:\n\n{docs_content}"
+
+    model = Recorder()
+    agent = create_agent(model, tools=[], middleware=[prompt_with_context])
+    with warns_only(BY_STORE):
+        await agent.ainvoke({"messages": [HumanMessage(HOW_TO_RETRY)]})
+    documents = found(await retriever.ainvoke(HOW_TO_RETRY))
+    assert in_order(documents, page_texts(data))
+    assert isinstance(model.read[-1][0], SystemMessage)
+    check_prompt(model.read[-1][0].text, documents)
+
+
 PROMPT = ChatPromptTemplate.from_messages([("system", "Answer from this context:\n\n{context}"), ("human", "{input}")])
 
 
@@ -272,6 +316,76 @@ def test_retrieval_chain_over_a_saved_store(store, make_store, embeddings, data,
     check_swap([found(before["context"])], [found(after["context"])], texts(docs))
 
 
+def test_chain_of_runnables(pages, data):
+    def format_docs(docs: list[Document]) -> str:
+        return "\n\n".join(doc.page_content for doc in docs)
+
+    model = Recorder()
+    retriever = OrderPreservingRetriever(vectorstore=pages, k=6)
+    rag_chain = (
+        {"context": retriever | format_docs, "input": RunnablePassthrough()} | PROMPT | model | StrOutputParser()
+    )
+    with warns_only(BY_STORE):
+        assert rag_chain.invoke(HOW_TO_RETRY) == "Ada Brand."
+        check_prompt(model.prompt, found(retriever.invoke(HOW_TO_RETRY)))
+        assert rag_chain.batch(QUESTIONS) == ["Ada Brand."] * 3
+    assert len(model.read) == 4
+
+
+# A graph of one's own over web pages, in small chunks that overlap by a half.
+
+
+def load_web_page(path: str) -> list[Document]:
+    """The helper of the tutorial, from a file and with Python's own parser."""
+    return [Document(page_content=html_text(Path(path).read_text("utf-8")), metadata={"source": path})]
+
+
+def test_custom_agent(embeddings, data):
+    from langchain.tools import tool
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode, tools_condition
+
+    docs = [load_web_page(path) for path in ("data/argparse.html", "data/logging.html")]
+    docs_list = [item for sublist in docs for item in sublist]
+    # The tutorial counts with tiktoken, which fetches its tables.
+    count_tokens = embeddings.embedder.tokenizer.encode
+    text_splitter = RecursiveCharacterTextSplitter(
+        chunk_size=100, chunk_overlap=50, length_function=lambda text: len(count_tokens(text).ids)
+    )
+    doc_splits = text_splitter.split_documents(docs_list)
+    vectorstore = InMemoryVectorStore.from_documents(documents=doc_splits, embedding=embeddings)
+
+    question = "What is formatted, and by which attributes of a record?"
+
+    def ask(retriever: BaseRetriever) -> list[tuple[str, str]]:
+        @tool
+        def retrieve_posts(query: str) -> str:
+            """Find passages about the modules."""
+            return "\n\n".join(doc.page_content for doc in retriever.invoke(query))
+
+        model = Recorder()
+        with_tool = model.bind_tools([retrieve_posts])
+        workflow = StateGraph(MessagesState)
+        workflow.add_node(
+            "generate_query_or_respond", lambda state: {"messages": [with_tool.invoke(state["messages"])]}
+        )
+        workflow.add_node("retrieve", ToolNode([retrieve_posts]))
+        workflow.add_node("generate_answer", lambda state: {"messages": [model.invoke(state["messages"])]})
+        workflow.add_edge(START, "generate_query_or_respond")
+        workflow.add_conditional_edges("generate_query_or_respond", tools_condition, {"tools": "retrieve", END: END})
+        workflow.add_edge("retrieve", "generate_answer")
+        workflow.add_edge("generate_answer", END)
+        workflow.compile().invoke({"messages": [HumanMessage(question)]})
+        documents = found(retriever.invoke(question))
+        check_prompt(model.prompt, documents)
+        return documents
+
+    with warns_only(BY_STORE):
+        before = ask(vectorstore.as_retriever(search_kwargs={"k": 8}))
+        after = ask(OrderPreservingRetriever(vectorstore=vectorstore, k=8))
+    check_swap([before], [after], texts(docs_list))
+
+
 # Files of other kinds.
 
 
@@ -305,6 +419,67 @@ def test_a_folder_of_everything(make_store, data):
     assert len({document.metadata["source"] for document in after}) > 4
     assert len(after) > 20
     assert in_order(found(after), raw_texts(docs))
+
+
+def test_rows_of_a_table(make_store, data):
+    from langchain_community.document_loaders import CSVLoader
+
+    loader = CSVLoader(file_path="data/msft.csv")
+    docs = loader.load()
+    vector_store = make_store("in_memory")
+    vector_store.add_documents(docs)
+
+    with Path("data/msft.csv").open(encoding="utf-8") as file:
+        rows = "\n".join(f"{name}: {value}" for row in csv.DictReader(file) for name, value in row.items())
+    with warns_only():
+        before = vector_store.as_retriever(search_kwargs={"k": 12}).batch(QUESTIONS)
+        after = OrderPreservingRetriever(vectorstore=vector_store, k=12).batch(QUESTIONS)
+    check_swap([*map(found, before)], [*map(found, after)], {"data/msft.csv": rows})
+
+
+def test_a_transcript_in_chunks_of_time(make_store, monkeypatch):
+    from langchain_community.document_loaders import YoutubeLoader
+    from langchain_community.document_loaders.youtube import TranscriptFormat
+
+    said = [SimpleNamespace(text=text, start=7.0 * number, duration=7.0) for number, (_, text) in enumerate(TRANSCRIPT)]
+    monkeypatch.setitem(sys.modules, "youtube_transcript_api", youtube_transcripts(said))
+    loader = YoutubeLoader.from_youtube_url(
+        "https://www.youtube.com/watch?v=TKCMw0utiak",
+        transcript_format=TranscriptFormat.CHUNKS,
+        chunk_size_seconds=30,
+    )
+    docs = loader.load()
+    vector_store = make_store("in_memory")
+    vector_store.add_documents(docs)
+
+    question = "What is done about the wall?"
+    with warns_only():
+        before = vector_store.as_retriever(search_kwargs={"k": 6}).invoke(question)
+        after = OrderPreservingRetriever(vectorstore=vector_store, k=6).invoke(question)
+    whole = {"video": " ".join(text for _, text in TRANSCRIPT)}
+    check_swap([of_video(before)], [of_video(after)], whole)
+
+
+def of_video(documents: list[Document]) -> list[tuple[str, str]]:
+    """The loader writes the time of a chunk into its source."""
+    assert all("watch?v=TKCMw0utiak&t=" in document.metadata["source"] for document in documents)
+    return [("video", document.page_content) for document in documents]
+
+
+def youtube_transcripts(said: list[Any]) -> Any:
+    """What asks YouTube for transcripts, with one of our own."""
+
+    class FetchedTranscript(SimpleNamespace):
+        pass
+
+    fetched = FetchedTranscript(snippets=said)
+    listed = SimpleNamespace(find_transcript=lambda _: SimpleNamespace(fetch=lambda: fetched))
+    return SimpleNamespace(
+        FetchedTranscript=FetchedTranscript,
+        NoTranscriptFound=KeyError,
+        TranscriptsDisabled=OSError,
+        YouTubeTranscriptApi=lambda: SimpleNamespace(list=lambda _: listed),
+    )
 
 
 # Sections of a Markdown file.

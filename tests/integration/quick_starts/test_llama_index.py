@@ -19,15 +19,18 @@ from llama_index.core import (
     load_index_from_storage,
 )
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ToolCallBlock
 from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
+from llama_index.core.llms import ChatMessage, CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.node_parser import HierarchicalNodeParser, MarkdownNodeParser, SentenceSplitter, get_leaf_nodes
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.retrievers import VectorIndexRetriever
 from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import QueryEngineTool
 from pydantic import Field
 
 from oprag import LocalEmbedder
@@ -207,6 +210,20 @@ def test_response_modes(mode, index, model, data):
     check_prompt("\n".join(model.prompts), found(nodes))
 
 
+async def test_streamed_and_async(index, model, data):
+    with warns_only():
+        order = OrderPreservingPostprocessor(index=index)
+        streaming = index.as_query_engine(streaming=True, similarity_top_k=6, node_postprocessors=[order])
+        response: Any = streaming.query(QUESTIONS[0])
+        assert "".join(response.response_gen) == "Ada Brand."
+        check_prompt(model.prompts.pop(), found(response.source_nodes))
+        query_engine = index.as_query_engine(similarity_top_k=6, node_postprocessors=[order])
+        again = await query_engine.aquery(QUESTIONS[0])
+    assert found(again.source_nodes) == found(response.source_nodes)
+    check_prompt(model.prompts.pop(), found(again.source_nodes))
+    assert in_order(found(again.source_nodes), texts(data))
+
+
 @pytest.mark.usefixtures("conversations")
 def test_chat_engine(index, model, data):
     with warns_only():
@@ -217,6 +234,53 @@ def test_chat_engine(index, model, data):
             assert str(response) == "Ada Brand."
             assert in_order(found(response.source_nodes), texts(data))
             check_prompt(model.prompts[-1], found(response.source_nodes))
+
+
+# Agents.
+
+
+def function_calling(tool: str) -> MockFunctionCallingLLM:
+    """A model that calls a tool once, then answers with what it returned."""
+
+    def reply(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+        if messages[-1].role == "tool":
+            return ChatMessage(role="assistant", content=f"I found: {messages[-1].content}")
+        call = ToolCallBlock(tool_call_id="1", tool_name=tool, tool_kwargs=TOOL_ARGUMENTS[tool])
+        return ChatMessage(role="assistant", blocks=[call])
+
+    return MockFunctionCallingLLM(response_generator=reply)
+
+
+TOOL_ARGUMENTS = {"search_documents": {"query": QUESTIONS[0]}, "documents": {"input": QUESTIONS[0]}}
+
+
+@pytest.mark.usefixtures("conversations")
+@pytest.mark.parametrize("tool", TOOL_ARGUMENTS)
+async def test_agent(tool, index, model, data):
+    from llama_index.core.agent.workflow import FunctionAgent
+
+    query_engine = index.as_query_engine(
+        similarity_top_k=6, node_postprocessors=[OrderPreservingPostprocessor(index=index)]
+    )
+
+    async def search_documents(query: str) -> str:
+        """Answers questions about the documentation."""
+        response = await query_engine.aquery(query)
+        return str(response)
+
+    documents = QueryEngineTool.from_defaults(query_engine, name="documents", description="The documentation.")
+    agent = FunctionAgent(
+        tools=[search_documents if tool == "search_documents" else documents],
+        llm=function_calling(tool),
+        system_prompt="Search the documentation, then answer.",
+    )
+    with warns_only():
+        response = await agent.run(QUESTIONS[0])
+        nodes = (await query_engine.aquery(QUESTIONS[0])).source_nodes
+    assert str(response) == "I found: Ada Brand."
+    assert model.prompts[0] == model.prompts[1]
+    assert in_order(found(nodes), texts(data))
+    check_prompt(model.prompts[0], found(nodes))
 
 
 # Stores, pipelines, and engines put together from parts.
