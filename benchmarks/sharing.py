@@ -137,14 +137,14 @@ def _cell_by_cell(experiment: Experiment, path: Path) -> tuple[dict[tuple[str, s
         keeper = MemoryCache()
         ledger = Spending(experiment, Limits(), Spent())
         engine = Engine(prepared, retrieval, keeper, ledger)
-        for outcome in engine.run(item for item in items if item.cell_key == row.key):
+        for outcome in engine.run(item for item in items if item.place[0] == row.key):
             assert outcome.answer is not None, outcome.error
             item = outcome.item
             answers[item.place] = outcome.answer.text
             calls += len(outcome.calls)
             contexts = tuple(context.text for context in outcome.answer.contexts)
-            distinct[item.cell.method, item.question_key, contexts] = len(outcome.calls)
-        engine.close()
+            distinct[item.cell.method, item.place[1], contexts] = len(outcome.calls)
+        retrieval.close()
     return answers, calls, sum(distinct.values())
 
 

@@ -9,12 +9,6 @@ from typer.testing import CliRunner
 from oprag.cli.app import app
 
 QUESTION = "How much does a crane lift?"
-PARTS = [
-    "The harbour of Aldmere has nine cranes. Ships wait outside when the wind blows from the west. ",
-    "Bread rises for three hours in a cool cellar before it is baked. The crust must sing when it cools. ",
-    "A comet crossed the sky in March, and the observatory measured its tail every night. ",
-    "Each crane of the harbour lifts forty tons, and the oldest crane was built in Leith. ",
-]
 
 
 def run(*arguments: Any, **kwargs: Any) -> Any:

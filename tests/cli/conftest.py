@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.cli.commands import PARTS
+from tests.compare.folders import PARTS
 
 
 @pytest.fixture
 def book(tmp_path):
     path = tmp_path / "book.md"
-    path.write_text("".join(PARTS), encoding="utf-8")
+    path.write_text("".join(PARTS[:4]), encoding="utf-8")
     return path

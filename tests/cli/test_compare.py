@@ -368,10 +368,6 @@ def test_measuring_prints_what_answers_took(tmp_path):
 GATED = 'method = "stuff"\nk = [2, 4]\norder = ["source", "rank"]'
 
 
-def gate(*arguments):
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
-
-
 @pytest.fixture
 def path(tmp_path):
     return in_python(write_experiment(tmp_path, GATED, model()))
@@ -388,18 +384,18 @@ def test_what_is_no_experiment_is_refused(path, tmp_path):
         (f"{tmp_path}/broken.py:experiment", "broken.py cannot be imported: division by zero"),
         (f"{tmp_path}/refusing.py:experiment", "Error: k must be"),
     ):
-        check_refusal(gate(given), words)
+        check_refusal(compare(given), words)
 
 
 def test_a_minimum_that_is_not_reached_is_exit_code_1(path):
-    result = gate(path, "--fail-under", "token_f1=0.99")
+    result = compare(path, "--fail-under", "token_f1=0.99")
     assert result.exit_code == 1, result.output
     assert "minimum 0.99: not reached" in result.stderr
-    result = gate(path, "--fail-under", "token_f1=0.1", "--fail-under", "rouge_l = 0.0")
+    result = compare(path, "--fail-under", "token_f1=0.1", "--fail-under", "rouge_l = 0.0")
     assert result.exit_code == 0, result.output
     assert "token_f1 of k=" in result.stderr
     assert "minimum 0.1\n" in result.stderr
-    result = gate(path, "--fail-under", "token_f1=0.99", "--fail-under", "rouge_l=0", "--json")
+    result = compare(path, "--fail-under", "token_f1=0.99", "--fail-under", "rouge_l=0", "--json")
     assert result.exit_code == 1
     checks = json.loads(result.stdout)["checks"]
     assert [(one["metric"], one["minimum"], one["passed"]) for one in checks] == [
@@ -412,25 +408,27 @@ def test_a_minimum_that_is_not_reached_is_exit_code_1(path):
     "given", ["token_f1", "token_f1=", "=0.5", "token_f1=nan", "token_f1=high", "inverted_pairs=0.1", "recall=0.1"]
 )
 def test_a_minimum_that_cannot_be_read_is_refused_before_anything_runs(path, tmp_path, given):
-    result = gate(path, "--fail-under", given)
+    result = compare(path, "--fail-under", given)
     assert result.exit_code == 2
     assert not (tmp_path / "harbour.db").exists()
 
 
 def test_a_minimum_concerns_the_setting_to_deploy_in_each_data_set(tmp_path, path):
     # By evidence alone it would be k=4.
-    (check,) = json.loads(gate(path, "--fail-under", "evidence_coverage=0", "--json").stdout)["checks"]
-    (deployed,) = json.loads(gate(path, "--json").stdout)["deploy"]
+    (check,) = json.loads(compare(path, "--fail-under", "evidence_coverage=0", "--json").stdout)["checks"]
+    (deployed,) = json.loads(compare(path, "--json").stdout)["deploy"]
     assert check["setting"] == deployed
     folder = tmp_path / "two"
     write_experiment(folder, 'method = "context_only"\nk = 2', '[data.more]\npath = "data/questions.jsonl"')
     file = folder / "harbour.toml"
-    result = gate(file, "--fail-under", "evidence_coverage=2")
+    result = compare(file, "--fail-under", "evidence_coverage=2")
     assert result.exit_code == 1, result.output
     told = " ".join(result.stderr.split())
     assert told.count("minimum 2: not reached") == 2
-    check_refusal(gate(file, "--write-profile", folder / "p.toml"), "each data set has a setting to deploy of its own")
-    check_refusal(gate(file, "--against", file), "is not a results file", code=1)
+    check_refusal(
+        compare(file, "--write-profile", folder / "p.toml"), "each data set has a setting to deploy of its own"
+    )
+    check_refusal(compare(file, "--against", file), "is not a results file", code=1)
 
 
 def answered_by(folder, function):
@@ -443,36 +441,36 @@ def answered_by(folder, function):
 def test_what_became_worse_is_exit_code_1(tmp_path):
     folder = tmp_path / "before"
     good = answered_by(folder, "good")
-    assert gate(good).exit_code == 0
+    assert compare(good).exit_code == 0
     old = tmp_path / "old.db"
     shutil.copy(folder / "harbour.db", old)
     # The same is not worse.
-    result = gate(good, "--against", old)
+    result = compare(good, "--against", old)
     assert result.exit_code == 0, result.output
     assert "not significantly worse" in result.stderr
     bad = answered_by(tmp_path / "now", "bad")
-    result = gate(bad, "--against", old, "--metric", "token_f1")
+    result = compare(bad, "--against", old, "--metric", "token_f1")
     assert result.exit_code == 1, result.output
     assert f"since {old}, n = 20: worse" in " ".join(result.stderr.split())
-    checks = json.loads(gate(bad, "--against", old, "--metric", "token_f1", "--json").stdout)["checks"]
+    checks = json.loads(compare(bad, "--against", old, "--metric", "token_f1", "--json").stdout)["checks"]
     assert {one["setting"]["order"] for one in checks} == {"source", "rank"}
     assert [one["passed"] for one in checks] == [False] * 4
     assert max(one["difference"]["high"] for one in checks) < 0
-    result = gate(bad, "--against", tmp_path / "none.db")
+    result = compare(bad, "--against", tmp_path / "none.db")
     assert result.exit_code == 2
     assert "file not found" in result.stderr
 
 
 def test_the_profile_of_the_setting_to_deploy_is_written(path, tmp_path):
     profile = tmp_path / "oprag.toml"
-    result = gate(path, "--write-profile", profile)
+    result = compare(path, "--write-profile", profile)
     assert result.exit_code == 0, result.output
     read = read_profile(profile)
     assert read.context["k"] in (2, 4)
     assert read.about["experiment"] == "harbour"
     assert f"Profile: {profile}" in result.stderr
     # What a run cannot reach is not written.
-    limited = gate(
+    limited = compare(
         path, "--write-profile", tmp_path / "other.toml", "--results", tmp_path / "s.db", "--limit-calls", "1", "--yes"
     )
     assert limited.exit_code == 1
@@ -503,26 +501,26 @@ def named(folder, name):
 
 
 def test_embeddings_that_cost_money_are_confirmed(tmp_path):
-    check_refusal(gate(named(tmp_path, "PAID")), "embedding costs about 0.00", "--yes")
+    check_refusal(compare(named(tmp_path, "PAID")), "embedding costs about 0.00", "--yes")
     assert not PAID.embedders["words"].use.documents
-    assert gate(named(tmp_path, "PAID"), "--yes").exit_code == 0
+    assert compare(named(tmp_path, "PAID"), "--yes").exit_code == 0
 
 
 def test_what_to_do_after_an_interrupt_is_told(tmp_path):
-    result = gate(named(tmp_path, "INTERRUPTED"))
+    result = compare(named(tmp_path, "INTERRUPTED"))
     assert result.exit_code == 130
     assert "run the same command to continue" in result.stderr
 
 
 def test_the_command_line_decides_how_many_calls_are_made_at_once(tmp_path):
-    assert gate(named(tmp_path, "RECORDED"), "--max-concurrency", 1).exit_code == 0
+    assert compare(named(tmp_path, "RECORDED"), "--max-concurrency", 1).exit_code == 0
     assert RECORDING.most_at_once == 1
 
 
 def test_an_experiment_of_a_python_file_is_run_with_limits_of_the_command_line(tmp_path):
     path = in_python(write_experiment(tmp_path, GATED, model(), PRICE))
     limits = ("--limit-calls", 3, "--limit-tokens", 90_000, "--limit-money", 2.5)
-    result = gate(path, *limits, "--sample", 2, "--json", "--yes")
+    result = compare(path, *limits, "--sample", 2, "--json", "--yes")
     assert result.exit_code == 1
     planned = json.loads(result.stdout)["plan"]
     assert planned["limits"] == {"calls": 3, "tokens": 90_000, "money": 2.5}

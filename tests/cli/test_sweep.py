@@ -124,12 +124,8 @@ def test_a_folder_of_data_and_no_profile(folder):
 # What a run may cost
 
 
-@pytest.fixture
-def groq(monkeypatch):
-    return provider.install(monkeypatch).prompts
-
-
-def test_no_providers_model_is_called_without_a_word(folder, groq):
+def test_no_providers_model_is_called_without_a_word(folder, monkeypatch):
+    groq = provider.install(monkeypatch).prompts
     swept = [*LEDGERS, "--budgets", "60", "--orders", "source", "--model", "groq:cranes"]
     check_refusal(sweep(*swept), "40 calls of groq:cranes with about", "may cost money, but have no price", "--yes")
     assert groq == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -17,31 +16,23 @@ LEAKED = "sk-proj-" + "0123456789abcdefXYZ" * 2
 """No key of anybody, in the form of one."""
 
 
-def quick(
-    log: str = "", seconds: float = 0.0, failing: str = "", calls_before_failing: int = 0
-) -> Callable[[str], str]:
+def quick(log: str = "", seconds: float = 0.0, failing: str = "") -> Callable[[str], str]:
     """A model that writes each call to a file before it replies, and fails on what it was told to fail on.
 
     Args:
         log: The file; a line for each call.
         seconds: How long it takes.
         failing: A word; a call whose prompt has it fails, unless `log` has a file beside it that ends in ".mended".
-        calls_before_failing: How many of them succeed.
     """
-    return partial(_quick_reply, [], log, seconds, failing, calls_before_failing)
+    return partial(_quick_reply, log, seconds, failing)
 
 
-def _quick_reply(
-    made: list[str], log: str, seconds: float, failing: str, calls_before_failing: int, prompt: str
-) -> str:
-    with _LOCK:
-        made.append(prompt)
-        number = len(made)
-        if log:
-            with Path(log).open("a", encoding="utf-8") as file:
-                file.write(f"{len(prompt)} {hash_of(prompt)}\n")
+def _quick_reply(log: str, seconds: float, failing: str, prompt: str) -> str:
+    if log:
+        with _LOCK, Path(log).open("a", encoding="utf-8") as file:
+            file.write(f"{len(prompt)} {hash_of(prompt)}\n")
     time.sleep(seconds)
-    if failing and failing in prompt and number > calls_before_failing and not Path(f"{log}.mended").exists():
+    if failing and failing in prompt and not Path(f"{log}.mended").exists():
         raise ValueError(f"no answer about {failing}\nand a second line")
     return f"forty tons {hash_of(prompt)}"
 
@@ -77,11 +68,6 @@ def leaking() -> Callable[[str], str]:
 
 def _leak(prompt: str) -> str:
     raise PermissionError(f"Incorrect API key provided for {len(prompt)} characters: {LEAKED}")
-
-
-def broken() -> Callable[[str], str]:
-    """No model."""
-    raise RuntimeError(f"there is no model in process {os.getpid() > 0}")
 
 
 def hash_of(prompt: str) -> str:

@@ -214,7 +214,7 @@ def test_tokens_to_embed_are_counted_once_and_have_a_price(tmp_path):
     tokenizer = EmbedderSpec(words).open().tokenizer
     assert tokens == sum(map(tokenizer, [*words.documents, *words.questions]))
     # Vectors of the results file are not made again.
-    assert make_plan(made, tmp_path / "r.db").embedders["a"].tokens == 0
+    assert make_plan(made.replace(name="again"), tmp_path / "r.db").embedders["a"].tokens == 0
     with pytest.raises(ExperimentError, match="unknown model or embedder in prices 'c'; expected one of m, a"):
         made.replace(prices={"c": Price(input=1, output=1)})
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from oprag.compare import Results, compare
 from oprag.compare.analysis.summary import MEASURED
+from oprag.compare.metrics.registry import DEFAULT_METRICS
 from oprag.compare.results import write_csv
 from oprag.errors import MissingExtraError, OptionError, ResultsFileError
 from oprag.methods.prompts import TextTemplate
@@ -83,10 +84,11 @@ def test_answers_are_those_of_the_file(ran):
         kept = [dict(row) for row in connection.execute("SELECT * FROM results")]
 
     def place(row):
-        closed = row["method"] == "closed_book"
-        seed = row["seed"] if row["order"] == "random" else None
-        return row["method"], *((None, None) if closed else (row["order"], row["k"])), seed, row["question_id"]
+        return row["method"], row["order"], row["k"], row["seed"], row["question_id"]
 
+    for row in kept:
+        row.update({} if row["order"] == "random" else {"seed": None})
+        row.update({"order": None, "k": None, "seed": None} if row["method"] == "closed_book" else {})
     by_place = {place(row): row for row in kept}
     assert len(by_place) == len(rows) == 28
     for row in rows:
@@ -125,6 +127,23 @@ def test_the_metric_that_is_meant_is_the_first_of_the_experiment(ran):
         ran.best("inverted_pairs")
     with pytest.raises(OptionError, match="no scores of 'answer_cosine'; metrics with scores: rouge_l"):
         ran.best("answer_cosine")
+
+
+@pytest.mark.parametrize(
+    ("method", "choices", "metric"),
+    [
+        ("stuff", (), "token_f1"),
+        ("stuff", ("Nine", "Ten"), "choice_accuracy"),
+        ("context_only", (), "evidence_coverage"),
+    ],
+)
+def test_the_usual_metric_suits_the_questions(tmp_path, method, choices, metric):
+    data = keepers(documents=1, questions=3)
+    right = {"choices": choices, "answers": ("A",), "right_choice": 0} if choices else {}
+    data = replace(data, questions=tuple(replace(one, **right) for one in data.questions))
+    grid = {"method": method, "k": 2, "chunk_size": 32}
+    run = compare(experiment(RecordingModel(), grid=grid, data=data, metrics=DEFAULT_METRICS), tmp_path / "r.db")
+    assert run.metric == run.best().metric == metric
 
 
 def test_an_experiment_that_nothing_was_asked_of_yet(tmp_path):
@@ -195,18 +214,24 @@ def test_what_was_measured_has_columns(tmp_path):
         assert [one["cpu_percent"] for one in ours] == pytest.approx(
             [100 * one["cpu_seconds"] / one["seconds"] for one in ours]
         )
-    run.to_csv(tmp_path / "t.csv", answers=True)
-    with (tmp_path / "t.csv").open(encoding="utf-8", newline="") as file:
-        written = list(csv.DictReader(file))
+    for answers_too in (False, True, True):  # each in the place of a table of oprag
+        run.to_csv(tmp_path / "t.csv", answers=answers_too)
+    written = read_csv(tmp_path / "t.csv")
     assert [float(one["peak_memory_mib"]) for one in written] == [one["peak_memory_mib"] for one in answers]
 
 
 # CSV and data frames
 
 
-COLUMNS = ("k", "score", "text", "flag", "names", "nothing")
 ROWS: list[dict[str, Any]] = [
-    {"k": 8, "score": 0.1, "text": 'a "quoted", text;\r\nof two lines', "flag": True, "names": ["ä", "b"]},
+    {
+        "k": 8,
+        "score": 0.1,
+        "text": 'a "quoted", text;\r\nof two lines',
+        "flag": True,
+        "names": ["ä", "b"],
+        "nothing": None,
+    },
     {"k": None, "score": -1.5, "text": "", "flag": False, "names": [], "nothing": None},
 ]
 FORMULAS = [
@@ -229,12 +254,12 @@ FORMULAS = [
 
 
 def csv_of(tmp_path, text) -> str:
-    write_csv(tmp_path / "t.csv", ["text"], [{"text": text}])
+    write_csv(tmp_path / "t.csv", [{"text": text}])
     return read_csv(tmp_path / "t.csv")[0]["text"]
 
 
 def test_csv_has_what_was_given(tmp_path):
-    write_csv(tmp_path / "t.csv", COLUMNS, ROWS)
+    write_csv(tmp_path / "t.csv", ROWS)
     first, second = read_csv(tmp_path / "t.csv")
     assert (first["k"], float(first["score"]), first["text"]) == ("8", 0.1, ROWS[0]["text"])
     assert json.loads(first["names"]) == ["ä", "b"]
@@ -269,9 +294,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
         raise ResultsFileError("the file is damaged")
 
     with pytest.raises(ResultsFileError):
-        write_csv(path, COLUMNS, rows())
+        write_csv(path, rows())
     assert path.read_text(encoding="utf-8") == "old"
-    write_csv(path, COLUMNS, ROWS)
+    write_csv(path, ROWS)
     assert len(read_csv(path)) == 2
     assert list(tmp_path.iterdir()) == [path]
 

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from oprag._internal.files import pdf_child
-from oprag._internal.files.limits import DEFAULTS
+from oprag._internal.files.reading import DEFAULTS
 from tests.pdfs import encrypted, one_page, pdf
 from tests.security.fuzzing import cases
 

@@ -54,7 +54,7 @@ def test_marked_sections_are_comments(section):
 
 def test_an_answer_that_is_nearly_a_number(tmp_path):
     number = f"-{'1' * 100_000}"
-    export_csv(tmp_path / "a.csv", ["answer"], [{"answer": number}, {"answer": f"{number}x"}])
+    export_csv(tmp_path / "a.csv", [{"answer": number}, {"answer": f"{number}x"}])
     assert (tmp_path / "a.csv").read_text() == f"answer\n{number}\n'{number}x\n"
 
 

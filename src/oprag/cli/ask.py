@@ -117,15 +117,8 @@ def ask(
             typer.echo(f"\n{answer.explain()}")
 
 
-# Files
-
-
 def read_sources(files: Sequence[str]) -> dict[str, str | list[str]]:
-    """Read the text (or the pages) of each file; duplicate names are read once.
-
-    Line endings of text files are preserved, so that character offsets are those of the file (counted after a
-    byte-order mark).
-    """
+    """Read the text (or the pages) of each file; line endings are preserved, so that offsets are those of the file."""
     return {_STDIN if name == "-" else name: content_of(name) for name in dict.fromkeys(files)}
 
 
@@ -189,9 +182,6 @@ def retriever_of(index: DocumentIndex, options: ContextOptions, indexing: Indexi
     )
 
 
-# Output
-
-
 def _show_context(question: str, context: Context, *, as_json: bool, explain: bool) -> None:
     """Print the passages in order, each below its source and character span."""
     if as_json:
@@ -202,11 +192,10 @@ def _show_context(question: str, context: Context, *, as_json: bool, explain: bo
         out.print(f"── {number}  {place_of(passage)}", style="bold")
         out.print(Text(safe(passage.text.strip("\n"))))
     approximate = " (approximation)" if context.tokens_are_approximate else ""
-    out.print(
-        f"── {counted(len(context.kept), 'chunk')} in {counted(len(context.passages), 'passage')}, "
-        f"{context.tokens:,} tokens{approximate}, order {context.options.order}, {len(context.dropped)} dropped",
-        style="bold",
-    )
+    kept = f"{counted(len(context.kept), 'chunk')} in {counted(len(context.passages), 'passage')}"
+    tokens = f"{context.tokens:,} tokens{approximate}"
+    order = f"order {context.options.order}, {len(context.dropped)} dropped"
+    out.print(f"── {kept}, {tokens}, {order}", style="bold")
     if explain:
         typer.echo(f"\n{context.explain()}")
 
@@ -243,14 +232,10 @@ def print_answer(chain: OrderPreservingChain, question: str) -> Answer:
         span = "" if one.span is None else f", {_characters(one.span, one.span)}"
         out.print(f"[{one.number}] {name}{span}")
     usage = answer.usage
-    about = " (estimated)" if usage.estimated else ""
     route = f", route {answer.route}" if answer.route else ""
-    calls = counted(len(answer.calls), "call")
-    print_status(
-        f"── {answer.method}{route}: {calls}, {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{about}, "
-        f"{answer.seconds:.1f} s",
-        "bold",
-    )
+    calls = f"{answer.method}{route}: {counted(len(answer.calls), 'call')}"
+    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out{' (estimated)' if usage.estimated else ''}"
+    print_status(f"── {calls}, {tokens}, {answer.seconds:.1f} s", "bold")
     for note in answer.notes:
         print_status(f"Note: {note}", "yellow")
     return answer  # type: ignore[no-any-return]

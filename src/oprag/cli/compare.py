@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +18,10 @@ from oprag.errors import ExperimentError, InputFileError, OpragError, OptionErro
 from oprag.index.tokenizers import LOCAL
 
 if TYPE_CHECKING:
-    from oprag.cli.run import Check
     from oprag.compare.experiment import Experiment
-    from oprag.compare.results import Results
 
 __all__ = ["compare", "read_experiment", "report", "sweep"]
 
-_NONE = "none"
-_ORDER = "order"
 _COVERAGE = "Without --model, contexts are scored by the evidence in them, of which more text never contains less."
 _METRIC = declare(
     "The main metric. Default: the first metric that has scores and for which higher is better.", panel=OUTPUT
@@ -54,7 +48,7 @@ def compare(
     axis: str = declare(
         "The axis whose values are compared; the first value is the baseline.",
         "--compare-axis",
-        default=_ORDER,
+        default="order",
         panel=OUTPUT,
     ),
     metric: str | None = _METRIC,
@@ -77,19 +71,17 @@ def compare(
     Exits with 0 when every question has an answer in every setting; until then, the same command continues the run.
     Limits given on the command line replace those in FILE.
     """
-    from oprag.cli.run import check_metric, plan_as_json, plan_of, run_and_print
+    from oprag.cli.run import check_compared, check_metric, minimum_of, plan_as_json, plan_of, run_and_print
     from oprag.compare.db.results_file import ResultsReader
-    from oprag.compare.grid import check_axis
 
     how = Running(**running)
-    check_axis(axis)
     if measure and ray is not None:
         raise OptionError("--measure runs on this machine; remove --ray", ray)
-    minima = [_minimum(one) for one in fail_under or ()]
+    minima = [minimum_of(one) for one in fail_under or ()]
     with redirect_stdout(sys.stderr):
         experiment, place = read_experiment(file, how.changes(money=limit_money))
         experiment = experiment.replace(data={name: one.sample(sample) for name, one in experiment.data.items()})
-    _check_compared(axis, experiment)
+    check_compared(axis, experiment)
     path = Path(results_file) if results_file is not None else place.with_suffix(".db")
     for name, _ in minima:
         check_metric("--fail-under", name, experiment)
@@ -110,21 +102,9 @@ def compare(
         axis=axis,
         measure=measure,
         ray=ray,
-        checks=lambda results: chain(_reached(results, minima, metric), _not_worse(results, against, metric)),
+        minima=minima,
+        against=against,
     )
-
-
-def _check_compared(axis: str, experiment: Experiment) -> None:
-    """Reject an axis that does not vary; the default is compared where it does."""
-    from oprag.compare.grid import AVERAGED, axes, has_effect
-
-    cells = [cell.values for cell in experiment.grid_cells.cells]
-    values = {name: [one[name] for one in cells if has_effect(name, one)] for name in axes()}
-    varied = [name for name, some in values.items() if any(value != some[0] for value in some)]
-    varied = [name for name in varied if name not in (*AVERAGED, "data")]
-    if axis not in (_ORDER, *varied):
-        why = "data sets are not compared" if axis == "data" else f"{axis} is the same in all settings"
-        raise OptionError(f"--compare-axis: {why}; axes that can be compared: {', '.join(varied) or 'none'}", axis)
 
 
 def read_experiment(given: str, changes: Mapping[str, Any] | None = None) -> tuple[Experiment, Path]:
@@ -162,62 +142,6 @@ def _module(path: Path) -> Any:
     except Exception as error:
         raise ExperimentError(f"{path} cannot be imported: {reason(error)}", str(path)) from error
     return module
-
-
-def _minimum(given: str) -> tuple[str, float]:
-    """Read METRIC=VALUE."""
-    from oprag.compare.metrics.registry import check_better
-
-    name, _, number = (one.strip() for one in given.partition("="))
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not name or not math.isfinite(value):
-        raise OptionError(f"--fail-under must be METRIC=VALUE, such as token_f1=0.4, got {describe(given)}", given)
-    check_better(name)
-    return name, value
-
-
-def _reached(results: Results, minima: Sequence[tuple[str, float]], metric: str | None) -> Iterator[Check]:
-    """Whether the setting to deploy reaches each minimum score, in each data set."""
-    from oprag.cli.run import Check
-    from oprag.compare.analysis.best import choose_economical
-    from oprag.compare.analysis.settings import by_data
-
-    if not minima:
-        return
-    main = results.ranking_metric(metric)
-    sets = by_data([one for one in results.settings if main in one.scores]).values()
-    for setting in (choose_economical(some, main)[0] for some in sets):
-        for name, minimum in minima:
-            mean = setting.scores[name].mean if name in setting.scores else None
-            passed = mean is not None and mean >= minimum
-            score = "no score" if mean is None else f"{mean:.3f}"
-            text = (
-                f"{name} of {results.label(setting)}: {score}, minimum {minimum:g}{'' if passed else ': not reached'}"
-            )
-            values = {"metric": name, "setting": dict(setting.values), "mean": mean, "minimum": minimum}
-            yield Check(passed, text, values)
-
-
-def _not_worse(results: Results, against: str | None, metric: str | None) -> Iterator[Check]:
-    """Whether each setting is not significantly worse than in an earlier results file."""
-    from oprag.cli.run import Check, difference_as_json
-    from oprag.compare.analysis.differences import changes_since
-    from oprag.compare.results import Results
-
-    if against is None:
-        return
-    name = results.ranking_metric(metric)
-    old = Results.open(against, results.experiment)
-    for one in changes_since(results.matrix, old.matrix, name):
-        worse = one.difference.significantly_lower
-        verdict = "worse" if worse else "not significantly worse"
-        change = f"{one.difference} since {against}, n = {one.difference.n:,}: {verdict}"
-        values = {"metric": name, "setting": dict(one.setting.values), "against": against}
-        values["difference"] = difference_as_json(one.difference)
-        yield Check(not worse, f"{name} of {results.label(one.setting)}: {change}", values)
 
 
 @typed_options(indexed=Indexing, running=Running)
@@ -284,7 +208,7 @@ def sweep(
         )
     run_and_print(
         *(experiment, Path(results), how, metric),
-        profile=None if profile == _NONE else profile,
+        profile=None if profile == "none" else profile,
         note=_COVERAGE if model is None else "",
     )
 

@@ -69,11 +69,8 @@ def demo(
     out.print(f"{'Files' if files else 'The Python language reference'}: {words:,} words")
     index = index_sources(sources, Indexing())
     if len(index) <= _KEPT:
-        raise InputFileError(
-            f"the files have only {counted(len(index), 'chunk')}; a model can read them whole, in their own order. "
-            "Name longer files",
-            list(sources),
-        )
+        problem = f"the files have only {counted(len(index), 'chunk')}; a model can read them whole, in their own order"
+        raise InputFileError(f"{problem}. Name longer files", list(sources))
     measured = [*_measured(index, sources)]
     _show_measured(measured, len(index))
     question = question or (_typical(measured) if files else _QUESTION)
@@ -87,9 +84,6 @@ def demo(
     _show_context(question, context)
     if not files:
         _answer(retriever, question)
-
-
-# Measurement
 
 
 class _Measured(NamedTuple):
@@ -165,9 +159,6 @@ def _show_measured(measured: Sequence[_Measured], chunks: int) -> None:
     scrambled = "Rank order scrambles this text" if inverted >= _MANY else "Rank order is close to document order here"
     out.print(f"{scrambled} (50% would be random).")
     out.print("Whether answers improve depends on the model: oprag compare measures it.\n")
-
-
-# One context
 
 
 def _show_context(question: str, context: Context) -> None:

@@ -24,20 +24,15 @@ __all__ = ["AS_JSON", "LIMITS", "MODEL", "OUTPUT", "Indexing", "Running", "decla
 
 # Panels of the help. Panels with --x/--no-x options need short titles, or names are cut off at 80 columns.
 MODEL, METHOD, OUTPUT, LIMITS = "Model", "Method", "Output", "Limits"
-_PANELS = {
-    **dict.fromkeys(
-        ("k", "max_candidates", "continuity", "token_budget", "count_tokens", "neighbors", "whole_source_tokens"),
-        "Selection",
-    ),
-    **dict.fromkeys(("similarity_threshold", "redundancy_threshold", "min_chunks"), "Thresholds"),
-    **dict.fromkeys(
-        ("order", "seed", "source_ranking", "on_missing_position", "on_uncertain", "source_key", "position_key"),
-        "Order",
-    ),
-    **dict.fromkeys(("stitch", "separator", "gap", "header"), "Rendering"),
-    **dict.fromkeys(("splitter", "chunk_size", "chunk_overlap", "search", "embeddings"), "Index"),
-    "cite": OUTPUT,
+_OF_PANELS = {
+    "Selection": "k max_candidates continuity token_budget count_tokens neighbors whole_source_tokens",
+    "Thresholds": "similarity_threshold redundancy_threshold min_chunks",
+    "Order": "order seed source_ranking on_missing_position on_uncertain source_key position_key",
+    "Rendering": "stitch separator gap header",
+    "Index": "splitter chunk_size chunk_overlap search embeddings",
+    OUTPUT: "cite",
 }
+_PANELS = {name: panel for panel, names in _OF_PANELS.items() for name in names.split()}
 
 
 def declare(description: str, *names: str, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
@@ -60,11 +55,7 @@ _CONTEXT = inspect.Parameter("typer_context", _KEYWORD, annotation=typer.Context
 def typed_options(
     *, without: Collection[str] = _NOT_TYPED, **kinds: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command-line option for every field of some dataclasses to a command.
-
-    The keyword names the parameter of the command that receives the options that the user typed; in the help they are
-    at its place.
-    """
+    """Add an option for each field of some dataclasses to a command, whose parameter gets those that were typed."""
     generated = {argument: _parameters(kind, without) for argument, kind in kinds.items()}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

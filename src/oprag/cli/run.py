@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import typer
 from rich.table import Table as RichTable
@@ -19,13 +20,14 @@ from oprag._internal.text_table import safe
 from oprag.cli.console import EXIT_INCOMPLETE, EXIT_INTERRUPTED, WorkProgress, console, echo_json, print_status
 from oprag.cli.options import Running
 from oprag.compare.analysis.best import Curve, choose_economical
-from oprag.compare.analysis.differences import SettingDifference
+from oprag.compare.analysis.differences import SettingDifference, changes_since
 from oprag.compare.analysis.settings import ORDERED_AXES, amount, by_data, money_text
 from oprag.compare.analysis.summary import SettingSummary
 from oprag.compare.data.data_set import files_of
 from oprag.compare.db.records import Failure
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
+from oprag.compare.grid import AVERAGED, axes, check_axis, has_effect
 from oprag.compare.metrics.registry import check_better
 from oprag.compare.plan import Plan, make_plan
 from oprag.compare.report import tables
@@ -38,19 +40,21 @@ from oprag.errors import BudgetError, ExperimentError, OptionError
 from oprag.methods.profile import PROFILE, write_profile
 from oprag.methods.run import CUT_SHORT, EMPTY
 
-__all__ = ["Check", "check_metric", "difference_as_json", "plan_as_json", "plan_of", "progress_text", "run_and_print"]
+__all__ = [
+    "check_compared",
+    "check_metric",
+    "minimum_of",
+    "plan_as_json",
+    "plan_of",
+    "progress_text",
+    "run_and_print",
+]
+
+_Checks = Iterable[tuple[str, Mapping[str, Any]]]  # the result of each check as text and as JSON values
 
 _MAX_ROWS = 10  # of the table of settings
 _GAP = 2  # characters between two columns
 _NAME_WIDTH = 20  # characters of a name column before it is folded to make room for other columns
-
-
-class Check(NamedTuple):
-    """Whether a setting scores enough, as a line of text and as JSON values."""
-
-    passed: bool
-    text: str
-    values: dict[str, Any]
 
 
 def plan_of(experiment: Experiment | PreparedExperiment, path: Path, **how: bool) -> Plan:
@@ -73,7 +77,8 @@ def run_and_print(
     axis: str = "order",
     measure: bool = False,
     ray: str | None = None,
-    checks: Callable[[Results], Iterable[Check]] = lambda _: (),
+    minima: Sequence[tuple[str, float]] = (),
+    against: str | None = None,
 ) -> None:
     """Run an experiment, and print its results and how to continue.
 
@@ -99,12 +104,12 @@ def run_and_print(
     if csv is not None:
         results.to_csv(csv)
         print_status(f"CSV: {csv}")
-    metric = metric or (results.metric if results.ranking_metrics else None)
-    checked = checks(results) if report.complete else ()
+    metric = metric or (results.metric if results.matrix.ranking_metrics else None)
+    checked: _Checks = _checks(results, minima, against, metric) if report.complete else ()
     if how.as_json:
-        checked = list(checked)
+        checked = [*checked]
         about = {"plan": plan_as_json(plan), "report": asdict(report), "failures": [one._asdict() for one in failures]}
-        about["checks"] = [{**one.values, "passed": one.passed} for one in checked]
+        about["checks"] = [values for _, values in checked]
         _print_json(results, metric, axis, about)
     else:
         _print_tables(results, metric, axis, everything=how.everything, measured=measure)
@@ -115,12 +120,10 @@ def run_and_print(
     _end(report, results, metric, profile, checked)
 
 
-def _end(
-    report: RunReport, results: Results, metric: str | None, profile: str | None, checked: Iterable[Check]
-) -> None:
+def _end(report: RunReport, results: Results, metric: str | None, profile: str | None, checked: _Checks) -> None:
     """Write the profile, print the checks, and exit unless every question has an answer and each check is passed."""
     if profile is not None and report.complete:
-        metric = results.ranking_metric(metric)
+        metric = results.matrix.ranking_metric(metric)
         setting = results.deployed(metric)
         about = {"experiment": results.experiment, metric: setting.scores[metric].describe()}
         write_profile(setting.profile(about), profile)
@@ -130,11 +133,59 @@ def _end(
     if not report.complete:
         raise typer.Exit(EXIT_INTERRUPTED if report.outcome == "interrupted" else EXIT_INCOMPLETE)
     passed = []
-    for one in checked:
-        print_status(one.text)
-        passed.append(one.passed)
+    for text, values in checked:
+        print_status(text)
+        passed.append(values["passed"])
     if not all(passed):
         raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def check_compared(axis: str, experiment: Experiment) -> None:
+    """Reject an axis that does not vary; the order is compared where it does."""
+    check_axis(axis)
+    cells = [cell.values for cell in experiment.grid_cells.cells]
+    values = {name: [one[name] for one in cells if has_effect(name, one)] for name in axes()}
+    varied = [name for name, some in values.items() if any(value != some[0] for value in some)]
+    varied = [name for name in varied if name not in (*AVERAGED, "data")]
+    if axis not in ("order", *varied):
+        why = "data sets are not compared" if axis == "data" else f"{axis} is the same in all settings"
+        raise OptionError(f"--compare-axis: {why}; axes that can be compared: {', '.join(varied) or 'none'}", axis)
+
+
+def minimum_of(given: str) -> tuple[str, float]:
+    """Read METRIC=VALUE."""
+    name, _, number = (one.strip() for one in given.partition("="))
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not name or not math.isfinite(value):
+        raise OptionError(f"--fail-under must be METRIC=VALUE, such as token_f1=0.4, got {describe(given)}", given)
+    check_better(name)
+    return name, value
+
+
+def _checks(results: Results, minima: Sequence[tuple[str, float]], against: str | None, metric: str | None) -> _Checks:
+    """Whether the settings to deploy reach each minimum, and no setting is significantly worse than in a file."""
+    main = results.matrix.ranking_metric(metric) if minima or against is not None else ""
+    sets = by_data([one for one in results.settings if main in one.scores]).values() if minima else ()
+    for setting in (choose_economical(some, main)[0] for some in sets):
+        for name, minimum in minima:
+            mean = setting.scores[name].mean if name in setting.scores else None
+            passed = mean is not None and mean >= minimum
+            score = "no score" if mean is None else f"{mean:.3f}"
+            values = {"metric": name, "setting": dict(setting.values), "mean": mean, "minimum": minimum}
+            text = f"{name} of {setting.label}: {score}, minimum {minimum:g}{'' if passed else ': not reached'}"
+            yield text, {**values, "passed": passed}
+    if against is None:
+        return
+    for one in changes_since(results.matrix, Results.open(against, results.experiment).matrix, main):
+        worse = one.difference.significantly_lower
+        verdict = "worse" if worse else "not significantly worse"
+        change = f"{one.difference} since {against}, n = {one.difference.n:,}: {verdict}"
+        values = {"metric": main, "setting": dict(one.setting.values), "against": against}
+        values |= {"difference": _difference_as_json(one.difference), "passed": not worse}
+        yield f"{main} of {one.setting.label}: {change}", values
 
 
 def check_metric(option: str, metric: str, experiment: Experiment) -> None:
@@ -171,9 +222,8 @@ def _run(experiment: Experiment, path: Path, how: Running, *, measure: bool, ray
                     opened, path, retry_failed=how.retry_failed, measure=measure, ray=ray, on_progress=show
                 )
         except KeyboardInterrupt:
-            print_status(
-                "Interrupted. Finished calls are in the results file; run the same command to continue.", "yellow"
-            )
+            told = "Interrupted. Finished calls are in the results file; run the same command to continue."
+            print_status(told, "yellow")
             raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
@@ -208,10 +258,8 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
     for name, limit in plan.limits:
         spent = getattr(plan.spent, name) or 0
         if limit is not None and needed[name] and spent + needed[name] > limit:
-            yield (
-                f"the limit of {limit:,} {name} is not enough: {spent:,.6g} spent already, about {needed[name]:,.6g} "
-                "more needed"
-            )
+            more = f"{spent:,.6g} spent already, about {needed[name]:,.6g} more needed"
+            yield f"the limit of {limit:,} {name} is not enough: {more}"
 
 
 def progress_text(now: RunReport, *, priced: bool) -> str:
@@ -233,29 +281,23 @@ def _print_next_steps(report: RunReport, results: Results, failures: Sequence[Fa
         print_status(f"{sum(one.count for one in failures):,} questions in cells failed:", "yellow")
         for one in failures:
             print_status(f"  {one.count:,} × {one.error}: {one.describe()}", "yellow")
-        print_status(f"They are excluded from all means. {' '.join(_retrying(failures))}", "yellow")
-    for note, advice in (
+        final, advice = BudgetError.__name__, []
+        if any(one.error != final for one in failures):
+            advice.append("Retry them with --retry-failed.")
+        if any(one.error == final for one in failures):
+            # Chunks or a prompt that do not fit never will.
+            advice.append(f"A {final} would occur again: change the setting as its message says.")
+        print_status(f"They are excluded from all means. {' '.join(advice)}", "yellow")
+    for note, remedy in (
         (CUT_SHORT, "raise the model's max_tokens to have them regenerated"),
         (EMPTY, "a reasoning model may need a higher max_tokens"),
     ):
         if number := sum(setting.notes.get(note, 0) for setting in results.settings):
-            print_status(f"{number:,} answers: {note}. They are scored unchanged; {advice}.", "yellow")
+            print_status(f"{number:,} answers: {note}. They are scored unchanged; {remedy}.", "yellow")
     if report.outcome != "complete":
         left = f"{report.remaining:,} questions in cells are left"
         print_status(f"Stopped: {report.outcome}. {left}; run the same command to continue.", "yellow")
     print_status(f"Results: {results.path}")
-
-
-def _retrying(failures: Sequence[Failure]) -> Iterator[str]:
-    """What to do about failures; chunks or a prompt that do not fit, never will."""
-    final = BudgetError.__name__
-    if any(one.error != final for one in failures):
-        yield "Retry them with --retry-failed."
-    if any(one.error == final for one in failures):
-        yield f"A {final} would occur again: change the setting as its message says."
-
-
-# Results
 
 
 def plan_as_json(plan: Plan) -> dict[str, Any]:
@@ -285,31 +327,21 @@ def _print_json(results: Results, metric: str | None, axis: str, about: Mapping[
 
 
 def _setting_as_json(setting: SettingSummary) -> dict[str, Any]:
-    plain = ("cells", "asked", "answered", "failed", "per_answer", "notes")
     return {
         "values": dict(setting.values),
-        **{name: getattr(setting, name) for name in plain},
+        **{name: getattr(setting, name) for name in ("cells", "asked", "answered", "failed", "per_answer", "notes")},
         "scores": {metric: asdict(summary) for metric, summary in setting.scores.items()},
         "measurements": {name: asdict(summary) for name, summary in setting.measurements.items()},
     }
 
 
 def _pair_as_json(pair: SettingDifference) -> dict[str, Any]:
-    return {
-        "metric": pair.metric,
-        "axis": pair.axis,
-        "setting": dict(pair.setting.values),
-        "baseline": dict(pair.baseline.values),
-        "difference": difference_as_json(pair.difference),
-    }
+    between = {"setting": dict(pair.setting.values), "baseline": dict(pair.baseline.values)}
+    return {"metric": pair.metric, "axis": pair.axis, **between, "difference": _difference_as_json(pair.difference)}
 
 
-def difference_as_json(difference: Difference) -> dict[str, Any]:
-    """Convert a difference to JSON values."""
-    return asdict(difference) | {
-        "excludes_zero": difference.excludes_zero,
-        "significant": difference.significant,
-    }
+def _difference_as_json(difference: Difference) -> dict[str, Any]:
+    return asdict(difference) | {"excludes_zero": difference.excludes_zero, "significant": difference.significant}
 
 
 def _curve_as_json(curve: Curve) -> dict[str, Any]:
@@ -363,9 +395,7 @@ def _print_table(table: Table, max_rows: int) -> None:
     out.print(safe(table.caption), style="bold")
     rows = table.rows[:max_rows]
     # Titles are wrapped between words and names anywhere; other cells are never wrapped.
-    widths = [
-        max(map(len, [*title.split(), *(row[number] for row in rows)])) for number, title in enumerate(table.head)
-    ]
+    widths = [max(map(len, [*title.split(), *(row[at] for row in rows)])) for at, title in enumerate(table.head)]
     names = range(table.names)
     left = out.width - sum(min(widths[number], _NAME_WIDTH) + _GAP for number in names)
     room, parts = left, [list(names)]
@@ -380,12 +410,8 @@ def _print_table(table: Table, max_rows: int) -> None:
             title = table.head[number]
             # Align differences left: some end with a star.
             left_aligned = number in names or table.words or title.startswith("minus ")
-            printed.add_column(
-                "\n".join(wrap(title, widths[number])),
-                justify="left" if left_aligned else "right",
-                no_wrap=number not in names,
-                overflow="fold",
-            )
+            style: Any = {"justify": "left" if left_aligned else "right", "no_wrap": number not in names}
+            printed.add_column("\n".join(wrap(title, widths[number])), overflow="fold", **style)
         for row in rows:
             printed.add_row(*(safe(row[number]) for number in part))
         out.print(printed)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, reduce
@@ -21,16 +20,7 @@ from oprag.methods.run import Body, Generate, Retrieve
 from oprag.methods.task import Task
 from oprag.pipeline.context_report import METADATA_KEY
 
-__all__ = [
-    "CONTROLS",
-    "PIPELINE",
-    "UNKNOWN_USAGE",
-    "FoundChunk",
-    "Pipeline",
-    "kind_of",
-    "method_function",
-    "read_reply",
-]
+__all__ = ["CONTROLS", "PIPELINE", "UNKNOWN_USAGE", "FoundChunk", "Pipeline", "kind_of", "pipeline"]
 
 UNKNOWN_USAGE = Usage(0, 0, 0, estimated=True)
 """The usage of an answer whose pipeline does not report it; results show it as missing, never as 0."""
@@ -47,6 +37,35 @@ class FoundChunk(NamedTuple):
     source: str | None
     start: int | None
     spans: Sequence[tuple[int, int]] = ()  # of the parts of a stitched passage
+
+    def places_in(self, documents: Mapping[str, str]) -> list[tuple[str, int, int]]:
+        """The chunk's places in texts: its spans or its offset, else where its text first occurs.
+
+        White space may differ: a stitched passage has a separator where the splitter stripped white space.
+        """
+        wanted = _squeezed(self.text)
+        # The document that its source names comes first.
+        names = sorted(documents, key=lambda name: not (self.source or "").endswith(name)) if wanted else ()
+        for name in names:
+            parts = [_squeezed(documents[name][start:end]) for start, end in self.spans]
+            if parts and all(part and part in wanted for part in parts):
+                return [(name, start, end) for start, end in self.spans]
+        for name in names:
+            start = -1 if self.start is None else self.start
+            if start < 0 or not documents[name].startswith(self.text, start):
+                start = documents[name].find(self.text)
+            if start >= 0:
+                return [(name, start, start + len(self.text))]
+        for name in names:
+            if (first := _squeezed(documents[name]).find(wanted)) >= 0:
+                offsets = [offset for offset, character in enumerate(documents[name]) if not character.isspace()]
+                return [(name, offsets[first], offsets[first + len(wanted) - 1] + 1)]
+        return []
+
+
+def _squeezed(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())
 
 
 @dataclass(frozen=True)
@@ -65,10 +84,6 @@ class Pipeline:
 
     Raises:
         ExperimentError: `run` cannot be called, or the version is empty.
-
-    Example:
-        >>> Pipeline(lambda question: "42", version="1").complete
-        <bound method ...>
     """
 
     run: Any = field(repr=False)
@@ -76,17 +91,14 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         if isinstance(self.run, type) or not callable(_call_of(self.run)):
-            raise ExperimentError(
-                "a pipeline must be a function from a question to an answer, a LangChain runnable or a LlamaIndex "
-                f"query engine, got {describe(self.run)}",
-                self.run,
-            )
+            expected = "a function from a question to an answer, a LangChain runnable or a LlamaIndex query engine"
+            raise ExperimentError(f"a pipeline must be {expected}, got {describe(self.run)}", self.run)
         if inspect.iscoroutinefunction(self.run):
             raise ExperimentError("a pipeline must not be async, since questions are asked in threads", self.run)
         version: Any = self.version
         if isinstance(version, bool) or not isinstance(version, str | int) or not str(version).strip():
             raise ExperimentError(
-                f"the version of a pipeline must be a string or an integer, got {describe(self.version)}", self.version
+                f"the version of a pipeline must be a string or an integer, got {describe(version)}", version
             )
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -98,17 +110,14 @@ class Pipeline:
         Returns:
             JSON with the answer and the chunks.
         """
-        with _counting() as counted:
+        counted = _counter()()
+        token = _COUNTED.set(counted)
+        try:
             text, chunks = _parts(_call_of(self.run)(prompt.messages[-1].content))
+        finally:
+            _COUNTED.reset(token)
         found = None if chunks is None else [_chunk_of(one) for one in chunks]
         return Completion(json.dumps({"answer": text, "chunks": found}, ensure_ascii=False), usage=counted.usage)
-
-
-def read_reply(text: str) -> tuple[str, list[FoundChunk] | None]:
-    """The answer and the chunks in a stored reply; None if the pipeline returned no chunks."""
-    given = json.loads(text)
-    chunks = given["chunks"]
-    return given["answer"], None if chunks is None else [FoundChunk(*one) for one in chunks]
 
 
 def _call_of(run: Any) -> Callable[[str], Any]:
@@ -165,7 +174,7 @@ def _spans_of(about: Any) -> list[tuple[int, int]]:
 
 
 class _Counted:
-    """The tokens that the model calls of one answer report."""
+    """The tokens that the model calls of one answer report to the callbacks of LangChain and LlamaIndex."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[Any, Usage | None]] = []
@@ -183,49 +192,34 @@ class _Counted:
         return reduce(Usage.plus, known) if known and len(known) == len(self._calls) else UNKNOWN_USAGE
 
 
-_CURRENT: ContextVar[Any] = ContextVar("oprag_pipeline_usage", default=None)
-_LANGCHAIN: ContextVar[Any] = ContextVar("oprag_pipeline_callbacks", default=None)
-
-
-@contextmanager
-def _counting() -> Iterator[_Counted]:
-    """Count the tokens of the model calls in this context."""
-    counted = _Counted()
-    tokens = [(_CURRENT, _CURRENT.set(counted))]
-    if find_spec("langchain_core") is not None:
-        tokens.append((_LANGCHAIN, _LANGCHAIN.set(_langchain_handler()(counted))))
-    if find_spec("llama_index") is not None:
-        _listen_to_llama_index()
-    try:
-        yield counted
-    finally:
-        for variable, token in tokens:
-            variable.reset(token)
+_COUNTED: ContextVar[Any] = ContextVar("oprag_pipeline_usage", default=None)
 
 
 @cache
-def _langchain_handler() -> Any:
-    """The class of the callback, which LangChain adds to every call in the context."""
+def _counter() -> Callable[[], Any]:
+    """The class that counts the tokens of an answer; registered with the frameworks that are installed."""
+    if find_spec("llama_index") is not None:
+        _listen_to_llama_index()
+    return _langchain_counter() if find_spec("langchain_core") is not None else _Counted
+
+
+def _langchain_counter() -> Any:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.tracers.context import register_configure_hook
 
     from oprag.langchain.messages import usage_of
 
-    class Handler(BaseCallbackHandler):
-        def __init__(self, counted: _Counted) -> None:
-            self._counted = counted
-
+    class Handler(_Counted, BaseCallbackHandler):
         def on_llm_end(self, response: Any, **_: Any) -> None:
             message = getattr(response.generations[0][0], "message", None) if response.generations else None
-            self._counted.add(None if message is None else usage_of(message), message)
+            self.add(None if message is None else usage_of(message), message)
 
-    register_configure_hook(_LANGCHAIN, inheritable=True)
+    # LangChain adds the value of the variable to the callbacks of every call in the context.
+    register_configure_hook(_COUNTED, inheritable=True)
     return Handler
 
 
-@cache
 def _listen_to_llama_index() -> None:
-    """Let LlamaIndex's events of model calls be counted."""
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
     from llama_index_instrumentation import get_dispatcher
@@ -238,7 +232,7 @@ def _listen_to_llama_index() -> None:
             return "OpragPipelineUsage"
 
         def handle(self, event: Any, **_: Any) -> None:
-            if isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and (counted := _CURRENT.get()) is not None:
+            if isinstance(event, LLMChatEndEvent | LLMCompletionEndEvent) and (counted := _COUNTED.get()) is not None:
                 counted.add(usage_of(event.response), getattr(event.response, "raw", None))
 
     get_dispatcher().add_event_handler(Handler())
@@ -286,17 +280,10 @@ def context_only(task: Task) -> Body:
 def pipeline(task: Task) -> Body:
     """Ask an own pipeline; the chunks that it returned are the parsed object of the answer."""
     (reply,) = yield Generate((Prompt((Message("user", task.asked),), "pipeline"),), final=True)
-    text, chunks = read_reply(reply.text)
-    return Result(text, (), chunks)
+    given = json.loads(reply.text)
+    chunks = given["chunks"]
+    return Result(given["answer"], (), None if chunks is None else [FoundChunk(*one) for one in chunks])
 
 
-def method_function(method: str) -> MethodFunction | None:
-    """The function of a method that exists only in experiments; None for the other methods."""
-    return pipeline if method.startswith(PIPELINE) else CONTROLS.get(method)
-
-
-CONTROLS: Mapping[str, MethodFunction] = {
-    "closed_book": closed_book,
-    "context_only": context_only,
-}
+CONTROLS: Mapping[str, MethodFunction] = {"closed_book": closed_book, "context_only": context_only}
 """Methods that exist only in experiments, by name."""

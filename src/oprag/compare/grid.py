@@ -9,7 +9,7 @@ from itertools import chain, product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from oprag._internal.files.limits import limit, variable
+from oprag._internal.files.reading import limit, variable
 from oprag._internal.masking import describe
 from oprag._internal.tokens import TokenCounter
 from oprag.compare.experiment_methods import CONTROLS, PIPELINE, kind_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,7 +25,7 @@ from oprag.compare.providers.identity import LOCAL
 from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder
 from oprag.compare.running.engine import Engine
 from oprag.compare.running.prepared import PreparedExperiment, Scorable
-from oprag.compare.running.retrieval import Retrieval, search_of
+from oprag.compare.running.retrieval import Retrieval
 from oprag.compare.running.run import RunState
 from oprag.compare.spending import Limits, Spending
 from oprag.embedding.vector_cache import Kind, text_keys
@@ -35,48 +35,29 @@ from oprag.methods.run import Embed, ReadSources, Retrieve
 
 __all__ = ["MemoryCache", "Plan", "make_plan"]
 
-_REPLY = 100
-"""Estimated tokens of a reply if the model has no output limit."""
-
-_GENERATED = "-generated-question-of-the-plan-"
-"""In every question that a placeholder reply contains."""
-
-_PLANNED = "planned"
-"""Finish reason of placeholder replies."""
-
+_REPLY = 100  # estimated tokens of a reply if the model has no output limit
+_PLANNED = "planned"  # finish reason of placeholder replies
+_GENERATED = "-generated-question-of-the-plan-"  # in every question that a placeholder reply contains
 _QUESTIONS = 32  # in a placeholder reply; the method uses as many as it needs
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The planned calls of one model.
-
-    Attributes:
-        calls: Number of calls; identical calls count once.
-        input_tokens: Tokens of the prompts, by the token counter of the experiment.
-        output_tokens: Tokens of the replies: the model's output limit per reply, or 100 if none is set.
-        money: Cost of the calls; None if the model has no price.
-        longest_reply: Tokens that the limits reserve for a reply: the model's output limit, or 1,024.
-    """
+    """The planned calls of one model; identical calls count once."""
 
     calls: int
-    input_tokens: int
-    output_tokens: int
-    money: float | None
-    longest_reply: int
+    input_tokens: int  # by the token counter of the experiment
+    output_tokens: int  # the model's output limit per reply, or 100 if none is set
+    money: float | None  # None if the model has no price
+    longest_reply: int  # tokens that the limits reserve for a reply: the model's output limit, or 1,024
 
 
 @dataclass(frozen=True)
 class EmbeddingPlan:
-    """What is left to embed by an embedder that costs money.
+    """What is left to embed by an embedder that costs money."""
 
-    Attributes:
-        tokens: Tokens of the texts, by its tokenizer.
-        money: Their cost; None if the embedder has no price.
-    """
-
-    tokens: int
-    money: float | None
+    tokens: int  # by its tokenizer
+    money: float | None  # None if the embedder has no price
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,11 +156,11 @@ def make_plan(
         ResultsFileError: The file is corrupt, is not a results file, or cannot be written.
         MissingExtraError: A package that the experiment needs is not installed.
     """
+    prepared = PreparedExperiment.of(experiment, planned=True)
+    experiment = prepared.experiment
     with closing(ResultsFile(path)) if path is not None else nullcontext() as file:
-        prepared = PreparedExperiment.of(experiment, planned=True)
-        experiment = prepared.experiment
         sizes = {name: len(data_set.questions) for name, data_set in experiment.data.items()}
-        cells, combinations = prepared.cells
+        cells, combinations = experiment.grid_cells
         plan = Plan(
             cells=len(cells),
             combinations=combinations,
@@ -207,8 +188,8 @@ def make_plan(
         )
         retrieval = _PlannedRetrieval(counting, cache)
         failures: Counter[str] = Counter()
-        with closing(_PlanningEngine(counting, retrieval, replies, Spending(experiment, Limits(), Spent()))) as engine:
-            engine.costly = costly
+        engine = _PlanningEngine(counting, retrieval, replies, Spending(experiment, Limits(), Spent()))
+        with closing(retrieval):
             for number, outcome in enumerate(engine.run(state.waiting), 1):
                 if outcome.error is not None:
                     failures[named_error(outcome.error)] += 1
@@ -221,13 +202,7 @@ def make_plan(
         done=state.answered,
         failed=state.failed_before,
         models={
-            name: ModelPlan(
-                one.calls,
-                one.usage.input_tokens,
-                one.usage.output_tokens,
-                spending.cost(name, one.usage),
-                spending.longest_reply(name),
-            )
+            name: ModelPlan(one.calls, *one.usage[:2], spending.cost(name, one.usage), spending.longest_reply(name))
             for name, one in models.items()
             if one.calls
         },
@@ -315,18 +290,16 @@ class _StandIn:
 
     def embed_questions(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        self._count(texts, "question")
-        return self._local.embed_questions(texts)
+        return self._embedded(texts, "question")
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """Vectors of shape (number of texts, dimension)."""
-        self._count(texts, "document")
-        return self._local.embed_documents(texts)
+        return self._embedded(texts, "document")
 
-    def _count(self, texts: Sequence[str], kind: Kind) -> None:
+    def _embedded(self, texts: Sequence[str], kind: Kind) -> Any:
         stored = self._cache.vectors(self._replaced, text_keys(texts, kind))
-        new = [text for text, known in zip(texts, stored, strict=True) if known is None]
-        self.tokens += sum(map(self.tokenizer, new))
+        self.tokens += sum(self.tokenizer(text) for text, known in zip(texts, stored, strict=True) if known is None)
+        return self._local.embed_documents(texts)
 
 
 class _PlannedRetrieval(Retrieval):
@@ -351,14 +324,13 @@ class _PlanningEngine(Engine):
     calls about it. Cells whose embedders are replaced do not share calls either, for the same reason.
     """
 
-    costly: Collection[str] = ()
-
     def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
         key = super()._key(model, prompt, cell)
         if any(_GENERATED in message.content for message in prompt.messages):
             options = {name: value for name, value in vars(cell.context_options).items() if name != "count_tokens"}
-            return key_of("found", key, list(cell.split), cell.embedder, list(search_of(cell)), options)
-        return key_of("found", key, cell.embedder) if cell.embedder in self.costly else key
+            return key_of("found", key, cell.split, cell.embedder, cell.search, cell.store, options)
+        replaced = isinstance(self._prepared.embedders.get(cell.embedder), _StandIn)
+        return key_of("found", key, cell.embedder) if replaced else key
 
     def _take_replies(self, work: Any) -> tuple[Completion | None, ...]:
         # Placeholders are as long as replies may be, so they are only written out to be read.
@@ -395,18 +367,12 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"  {name}: {embedder.tokens:,} tokens to embed{money}; planned with the packaged embedder instead"
     limits = plan.limits.model_dump(exclude_none=True)
     if limits:
-        spent = vars(plan.spent)
-        yield "limits: " + ", ".join(
-            f"{limit:,} {name} ({_spent(spent[name])} spent)" for name, limit in limits.items()
-        )
+        told = {name: "unknown" if value is None else f"{value:,.6g}" for name, value in vars(plan.spent).items()}
+        yield "limits: " + ", ".join(f"{limit:,} {name} ({told[name]} spent)" for name, limit in limits.items())
         if plan.models and limits.keys() != {"calls"}:
             longest = ", ".join(f"{model.longest_reply:,} for {name}" for name, model in plan.models.items())
             yield f"  until a reply is there, the limits reserve the longest one in tokens: {longest}"
     yield from _scores(plan)
-
-
-def _spent(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.6g}"
 
 
 def _scores(plan: Plan) -> Iterator[str]:

@@ -28,7 +28,6 @@ from oprag.methods.prompts import Prompt
 __all__ = ["check_address", "on_ray"]
 
 _NAMES = ("local", "auto")
-_TIMEOUT = 5.0  # seconds; Ray would retry for minutes and then exit the process
 _RETRIES = 5  # of a call whose worker dies
 
 
@@ -43,10 +42,8 @@ def on_ray(prepared: PreparedExperiment, address: str) -> Iterator[PreparedExper
     try:
         ray.cloudpickle.dumps(sources)
     except Exception as error:
-        raise ExperimentError(
-            f"a model cannot be sent to another process: {error}; define it in a module that every process can import",
-            sources,
-        ) from error
+        advice = "define it in a module that every process can import"
+        raise ExperimentError(f"a model cannot be sent to another process: {error}; {advice}", sources) from error
     concurrency = prepared.experiment.max_concurrency
     with _connected(ray, address):
         worker = ray.remote(_Worker).options(
@@ -98,12 +95,10 @@ class _Worker:
             model = self._models.get(name) or PreparedExperiment.opened(name, self._sources[name])
             self._models[name] = model
         if model.identity != identity:
-            host = socket.gethostname()
             raise ExperimentError(
-                f"the model {name!r} differs on {host}: something that affects its replies, such as a package version "
-                "or a model file, is not the same as on the machine that started the run; install the same versions "
-                "and files on both",
-                host,
+                f"the model {name!r} differs on {socket.gethostname()}: something that affects its replies, such as a "
+                "package version or a model file, is not the same as where the run was started; install the same",
+                name,
             )
         completion = ask(model, prompt)
         error = completion.error
@@ -126,11 +121,11 @@ def check_address(address: str) -> None:
         return
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or "://" in address:
-        raise ExperimentError(
-            f"the address of a Ray cluster must be local, auto or HOST:PORT, got {describe(address)}", address
-        )
+        problem = "the address of a cluster must be local, auto or HOST:PORT"
+        raise ExperimentError(f"{problem}, got {describe(address)}", address)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT).close()
+        # Ray would retry for minutes and then exit the process.
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as error:
         raise ExperimentError(f"no Ray cluster answers at {address!r}: {error}", address) from error
 
@@ -140,11 +135,8 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
     """Connect to a cluster, or start one; an existing connection is reused and left open."""
     if ray.is_initialized():
         if address != "auto":
-            raise ExperimentError(
-                f"this process is already connected to a Ray cluster, got the address {address!r}; use auto, or call "
-                "ray.shutdown() first",
-                address,
-            )
+            problem = f"this process is already connected to a Ray cluster, got the address {address!r}"
+            raise ExperimentError(f"{problem}; use auto, or call ray.shutdown() first", address)
         yield
         return
     check_address(address)

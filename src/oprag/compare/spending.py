@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from oprag._internal.tokens import count
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "Price", "Spending"]
 
-_UNKNOWN_REPLY = 1_024
-"""Tokens to reserve for a reply if the model has no output limit."""
+_UNKNOWN_REPLY = 1_024  # tokens to reserve for a reply if the model has no output limit
 
 
 class Price(StrictModel):
@@ -75,7 +75,7 @@ class Spending:
         self._experiment = experiment
         self._limits = limits
         self.spent = spent
-        self._reserved = Spent()
+        self._reserved: list[Spent] = []  # of calls in flight
 
     def longest_reply(self, model: str) -> int:
         """Tokens to reserve for a reply of a model."""
@@ -97,26 +97,24 @@ class Spending:
 
     def refusal(self, call: Spent) -> str | None:
         """Why a call with this maximum spending would exceed a limit; None if it is allowed."""
+        total = reduce(Spent.plus, self._reserved, self.spent)
         for name, limit in self._limits:
             if limit is None:
                 continue
-            if getattr(self.spent, name) is None:
+            if (spent := getattr(total, name)) is None:
                 return f"a pipeline did not report its tokens, which limits.{name} needs; use limits.calls instead"
-            spent = getattr(self.spent, name) + getattr(self._reserved, name)
             if spent + getattr(call, name) > limit:
-                return (
-                    f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent, and the next call could exceed it; "
-                    "raise the limit to continue"
-                )
+                reached = f"the limit of {limit:,} {name} is reached: {spent:,.6g} spent"
+                return f"{reached}, and the next call could exceed it; raise the limit to continue"
         return None
 
     def reserve(self, call: Spent) -> None:
         """Reserve the maximum spending of a call that starts."""
-        self._reserved = self._reserved.plus(call)
+        self._reserved.append(call)
 
     def settle(self, call: Spent, model: str, completion: Completion) -> None:
         """Replace the reservation of a finished call with its spending; a failed call has no tokens."""
-        self._reserved = self._reserved.minus(call)
+        self._reserved.remove(call)
         usage = None if completion.error is not None else completion.usage
         self.spent = self.spent.plus(Spent(1) if usage is None else self._spending(model, usage))
 

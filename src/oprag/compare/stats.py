@@ -42,14 +42,10 @@ FEW_UNITS = 10
 ALPHA = 0.05
 """Significance level, and the probability that the mean is outside a confidence interval."""
 
-_ROUNDING = 1e-12
-"""A mean below this share of the largest value is a rounding error of 0."""
-_BLOCK = 2**20
-"""Maximum number of weights that are drawn at a time: 8 MB, and 24 MB while they are drawn."""
-_SUMS_BLOCK = 2**21
-"""Maximum number of sums that are computed at a time: 16 MB."""
-_UNPACKED = 2**15
-"""Number of cached weights that are converted to floats at a time: few enough for the CPU cache."""
+_ROUNDING = 1e-12  # a mean below this share of the largest value is a rounding error of 0
+_BLOCK = 2**20  # weights that are drawn at a time: 8 MB, and 24 MB while they are drawn
+_SUMS_BLOCK = 2**21  # sums that are computed at a time: 16 MB
+_UNPACKED = 2**15  # cached weights that are converted to floats at a time: few enough for the CPU cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,23 +78,13 @@ class Summary:
         return f"{self.mean:z.3f}{interval}"
 
 
-def summarise(
-    values: FloatArray,
-    clusters: IntArray | None = None,
-    *,
-    resamples: int = RESAMPLES,
-) -> Summary:
-    """The mean with its bootstrap interval, the median and the standard deviation; questions with NaN are left out.
+def summarise(values: FloatArray, clusters: IntArray | None = None, *, resamples: int = RESAMPLES) -> Summary:
+    """The mean with its bootstrap interval, the median and the standard deviation of scores (NaN: left out).
 
     Questions about the same document are not independent: with `clusters`, whole documents are resampled. With few
     units the interval is too narrow: in simulations with half of the scores 0, as is common with F1, 95 % intervals
     contained the true mean in 79 % of the samples of 5 questions, 89 % of those of 10, 93 % of those of 20 and 30, and
     95 % of those of 50. The order of the questions has no effect.
-
-    Args:
-        values: The score of each question, of shape (questions,).
-        clusters: The cluster of each question, such as its document, of the same shape.
-        resamples: Number of bootstrap samples; 0 for no interval.
     """
     known = ~np.isnan(values)
     values = values[known]
@@ -187,22 +173,12 @@ class Difference:
 
 
 def paired_difference(
-    first: FloatArray,
-    second: FloatArray,
-    clusters: IntArray | None = None,
-    *,
-    resamples: int = RESAMPLES,
+    first: FloatArray, second: FloatArray, clusters: IntArray | None = None, *, resamples: int = RESAMPLES
 ) -> Difference:
     """The paired difference between two score arrays of the same questions, with its interval and p-value.
 
     Scores vary far more between questions than between settings, so the interval is much narrower than that of two
     independent samples. Swapping the arrays gives exactly the negative difference and interval, and the same p-value.
-
-    Args:
-        first: The score of each question, of shape (questions,); NaN if it has none.
-        second: The scores to compare with, of the same shape.
-        clusters: The cluster of each question, such as its document; questions of a cluster are resampled together.
-        resamples: Number of resamples for the interval and the p-value, which is at least 1 / (resamples + 1).
     """
     differences = first - second
     both = ~np.isnan(differences)
@@ -299,9 +275,8 @@ def bootstrap_interval(units: Units, resamples: int = RESAMPLES) -> tuple[float,
 def sign_flip_p_value(units: Units, resamples: int = RESAMPLES) -> float:
     """The two-sided p-value of the randomization test of paired differences (Fisher 1935, "The Design of Experiments").
 
-    The share of sign patterns whose sum is at least as far from 0 as the observed one. If there are more than
-    `resamples` patterns, it is (b + 1) / (resamples + 1), where b is the number of such patterns among `resamples`
-    random ones (Phipson and Smyth 2010, "Permutation p-values should never be zero").
+    The share of sign patterns whose sum is at least as far from 0. If there are more than `resamples` patterns, it is
+    (b + 1) / (resamples + 1) of random ones (Phipson and Smyth 2010, "Permutation p-values should never be zero").
     """
     units, _ = _facing(units)
     if not units.sums.any():
@@ -317,10 +292,7 @@ def max_t_p_values(sums: FloatArray, resamples: int = RESAMPLES) -> FloatArray:
     comparison is compared with the maximum over all comparisons whose observed statistic is not larger. Like Holm's
     correction it controls the family-wise error rate, but it loses little power on correlated comparisons.
 
-    Args:
-        sums: The difference of each unit (rows) in each comparison (columns), 0 if missing; each column must contain a
-            nonzero value.
-        resamples: Number of random sign patterns, if there are more patterns than this.
+    `sums` are the differences of each unit (rows) in each comparison (columns), 0 if missing; no column is all zeros.
     """
     count, comparisons = sums.shape
     # Scale by a power of two, which is exact, so that the squares of very small values do not underflow.

@@ -70,10 +70,12 @@ def sweep_experiment(data: DataSet, *, grid: Mapping[str, Any] | None = None, **
     first = [{"k": max(minimum), **axes, **one} for one, minimum in zip(grids, minima, strict=True)]
     experiment = Experiment(**{**defaults, **others}, grid=first)
     _check(experiment)
-    cells = [cell for cell in experiment.grid_cells.cells if kind_of(cell.method).reads == "context"]
-    length = min(_typical_length(data, split, experiment.token_counter) for split in {cell.split for cell in cells})
+    counter = experiment.token_counter
+    splits = {cell.split for cell in experiment.grid_cells.cells if kind_of(cell.method).reads == "context"}
+    length = min(_typical_length(data, split, counter) for split in splits)
     budgets = [budget for budget in _BUDGETS if budget >= length]
-    whole = _longest_context(data, experiment.token_counter)
+    tokens = {name: count(whole_text(document), counter) for name, document in data.documents.items()}
+    whole = max(1, *(sum(tokens[name] for name in question.documents) for question in data.questions))
     axes["token_budget"] = [now for before, now in zip([0, *budgets], budgets, strict=False) if before < whole]
     largest = max(value or whole for one in grids for value in {**axes, **one}["token_budget"])
     # The same k for all budgets, so that settings only differ in the budget.
@@ -85,29 +87,19 @@ def _check(experiment: Experiment) -> None:
     """Reject an experiment in which no budget has an effect, and one without scores of the metric that decides."""
     methods = {cell.method for cell in experiment.grid_cells.cells}
     if not any(kind_of(method).reads == "context" for method in methods):
-        raise OptionError(
-            f"method={', '.join(sorted(methods))} cannot be swept, because it does not read a context within a token "
-            "budget; use oprag compare to compare it with other methods",
-            methods,
-        )
+        named = ", ".join(sorted(methods))
+        problem = f"method={named} cannot be swept, because it reads no context within a token budget"
+        raise OptionError(f"{problem}; use oprag compare to compare it with other methods", methods)
     metric = experiment.metric_names[0]
     scorable = PreparedExperiment(experiment).scorable[metric]
     if not scorable.questions:
         raise OptionError(f"no answer would have a score of {metric}: {scorable.reason}", metric)
 
 
-def _longest_context(data: DataSet, count_tokens: TokenCounter) -> int:
-    """The maximum number of tokens of all documents of a question."""
-    tokens = {name: count(whole_text(document), count_tokens) for name, document in data.documents.items()}
-    return max(1, *(sum(tokens[name] for name in question.documents) for question in data.questions))
-
-
 def _typical_length(data: DataSet, split: Split, count_tokens: TokenCounter) -> float:
-    """The mean number of tokens of the shorter half of the chunks.
+    """The mean number of tokens of the shorter half of the chunks of a sample, since the best-ranked may be short.
 
-    Chunks may be much shorter than the chunk size: by another token counter, a table of numbers may have a quarter of
-    the tokens, and splitters that keep paragraphs make shorter chunks. So a sample of the documents is split, with the
-    packaged tokenizer regardless of the embedder, and the best-ranked chunks are assumed to be among the shorter ones.
+    Chunks may be much shorter than the chunk size: a table of numbers by another token counter, or a paragraph.
     """
     pieces = pieces_of(dict(_sample(data.documents, split.size or 1)), tokenizer_named(LOCAL).tokenizer, split)
     lengths = sorted(count(window.text, count_tokens) for window, _ in pieces)

@@ -20,7 +20,7 @@ from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.options import check_choice, check_count, check_question
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 
-__all__ = ["DocumentIndex", "SearchKind", "rrf"]
+__all__ = ["DocumentIndex", "ExactSearch", "SearchKind", "rrf"]
 
 SearchKind = Literal["dense", "bm25", "hybrid"]
 """Search method: cosine similarity of vectors, BM25 over words, or both, fused by rank."""
@@ -83,6 +83,7 @@ class DocumentIndex:
             Chunk(text, row, metadata=data, id=str(row))
             for row, (text, data) in enumerate(zip(texts, metadata, strict=True))
         ]
+        self._exact = ExactSearch([chunk.text for chunk in self._chunks], self._vectors)
 
     @classmethod
     def from_texts(
@@ -179,11 +180,6 @@ class DocumentIndex:
         vector.flags.writeable = False
         return vector
 
-    def forget_questions(self) -> None:
-        """Forget the vectors of questions, so that the next search embeds its question again."""
-        if self._questions is not None:
-            self._questions.cache.clear()
-
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:
         """Return the k best chunks for a question.
 
@@ -208,15 +204,11 @@ class DocumentIndex:
         kind = self.check_search(search)
         if not self._chunks:
             return []
-        scores = self._scores(question, kind)
-        rows = top(scores, k)
-        if kind == "bm25":
-            # Drop chunks that share no word with the question.
-            rows = rows[scores[rows] > 0]
+        vector = None if kind == "bm25" else self.question_vector(question)
         dense = self._questions is not None
         return [
             changed(self._chunks[row], rank=rank, score=score, vector=self._vectors[row] if dense else None)
-            for rank, (row, score) in enumerate(zip(rows.tolist(), scores[rows].tolist(), strict=True))
+            for rank, (row, score) in enumerate(self._exact.search(question, vector, k, kind))
         ]
 
     def check_search(self, search: Any) -> SearchKind:
@@ -236,11 +228,40 @@ class DocumentIndex:
             )
         return search  # type: ignore[no-any-return]
 
-    def _scores(self, question: str, kind: SearchKind) -> _Scores:
-        """The scores of all chunks."""
+    def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        """Return the neighbors of a chunk in its source, including the chunk; pass this as `read_neighbors`.
+
+        Args:
+            chunk: A chunk of this index.
+            number: Maximum number of chunks before it, and after it.
+        """
+        return self._around(chunk, number)
+
+    @cached_property
+    def _around(self) -> NeighborReader:
+        return neighbors_among(self._chunks)
+
+
+class ExactSearch:
+    """Ranks all chunks for a question; an index and the comparison of experiments rank alike."""
+
+    def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        self._texts = texts
+        self._vectors = vectors  # unit vectors, of shape (number of chunks, dimension)
+
+    def search(
+        self, question: str, vector: NDArray[np.float32] | None, k: int, kind: SearchKind
+    ) -> list[tuple[int, float]]:
+        """The rows and scores of up to k chunks, best first; "bm25" needs no vector of the question."""
+        scores = self._by_words.scores(question) if vector is None else self._scores(question, vector, kind)
+        rows = top(scores, k)
         if kind == "bm25":
-            return self._by_words.scores(question)
-        cosines = self._vectors @ self.question_vector(question)
+            # Drop chunks that share no word with the question.
+            rows = rows[scores[rows] > 0]
+        return list(zip(rows.tolist(), scores[rows].tolist(), strict=True))
+
+    def _scores(self, question: str, vector: NDArray[np.float32], kind: SearchKind) -> _Scores:
+        cosines = self._vectors @ vector
         if self._equals is not None:
             cosines = cosines[self._equals]
         if kind == "dense":
@@ -256,20 +277,7 @@ class DocumentIndex:
 
     @cached_property
     def _by_words(self) -> BM25Search:
-        return BM25Search([chunk.text for chunk in self._chunks])
-
-    def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
-        """Return the neighbors of a chunk in its source, including the chunk; pass this as `read_neighbors`.
-
-        Args:
-            chunk: A chunk of this index.
-            number: Maximum number of chunks before it, and after it.
-        """
-        return self._around(chunk, number)
-
-    @cached_property
-    def _around(self) -> NeighborReader:
-        return neighbors_among(self._chunks)
+        return BM25Search(self._texts)
 
 
 class _Questions(WrappedEmbedder):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag._internal.files.fork_safe import ForkSafeLock
-from oprag._internal.files.opening import open_regular, resolved, same_drive
+from oprag._internal.files.reading import open_regular, resolved, same_drive
 from oprag._internal.filter_key import filter_key
 from oprag._internal.masking import describe, error_text, masked_error, shown
 from oprag._internal.warn import warn

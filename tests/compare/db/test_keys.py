@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,28 +87,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "score embedder": {"score_embedder": EmbedderSpec(Words("others"), "others")},
     **{
         name: {"grid": {**GRID, name: value}}
-        for name, value in {
-            "k": 5,
-            "chunk_size": 33,
-            "chunk_overlap": 1,
-            "splitter": "words",
-            "search": "bm25",
-            "repeat": 2,
-            "order": "rank",
-            "token_budget": 500,
-            "similarity_threshold": 0.1,
-            "redundancy_threshold": 0.9,
-            "neighbors": 1,
-            "stitch": False,
-            "separator": "--",
-            "gap": "...",
-            "header": "{source}",
-            "cite": True,
-            "method": "refine",
-            "empty_answer": "None.",
-            "store": "in_memory",
-            "max_candidates": 9,
-        }.items()
+        for name, value in [
+            *[("k", 5), ("chunk_size", 33), ("chunk_overlap", 1), ("splitter", "words"), ("search", "bm25")],
+            *[("repeat", 2), ("order", "rank"), ("token_budget", 500), ("similarity_threshold", 0.1), ("neighbors", 1)],
+            *[("redundancy_threshold", 0.9), ("stitch", False), ("separator", "--"), ("gap", "..."), ("cite", True)],
+            *[("header", "{source}"), ("method", "refine"), ("empty_answer", "None."), ("store", "in_memory")],
+            ("max_candidates", 9),
+        ]
     },
 }
 
@@ -155,8 +141,6 @@ DATA = DataSet(
 
 
 def changed(**changes):
-    from dataclasses import replace
-
     return replace(DATA, questions=[replace(DATA.questions[0], **changes)])
 
 
@@ -185,7 +169,6 @@ def test_another_ingredient_is_another_question(data, same):
 
 
 def test_what_is_said_about_a_question_is_brought_up_to_date(tmp_path):
-
     for kind in ("easy", "hard"):
         run(experiment(model, data=changed(about={"kind": kind}), grid={"k": 1, "chunk_size": 32}), tmp_path / "r.db")
     assert rows(tmp_path / "r.db", "SELECT about FROM questions") == [('{"kind":"hard"}',)]
@@ -200,16 +183,13 @@ def test_keys_of_earlier_versions_hold(tmp_path):
     ]
     run(experiment(reply_to, grid=grid, data=keepers(1, 1, 60), metrics=["token_f1"]), path)
 
-    def found(query):
-        return rows(path, query)
-
-    assert found("SELECT key FROM cells ORDER BY rowid") == [
+    assert rows(path, "SELECT key FROM cells ORDER BY rowid") == [
         ("f13f9a563b7b466e7320672206f8b81f",),
         ("b5f4530dc0820d0593484135066eeca4",),
         ("f0c6573cbf39da0247f4dc239831b287",),
     ]
-    assert found("SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
-    assert found("SELECT step, key FROM replies ORDER BY key") == [
+    assert rows(path, "SELECT key FROM questions") == [("bd87ff5624a493db279c430c28ad5b59",)]
+    assert rows(path, "SELECT step, key FROM replies ORDER BY key") == [
         ("answer", "dbfee4448d4c50a64230769c392a3899"),
         ("closed_book", "ee10494ae2ca8b50cde99d26747449bb"),
     ]

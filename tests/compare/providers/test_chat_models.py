@@ -6,27 +6,16 @@ from oprag.errors import OptionError
 from tests.cli import provider
 
 
-@pytest.fixture
-def groq(monkeypatch):
-    """A provider's package, as LangChain finds it."""
-    return provider.install(monkeypatch)
-
-
 def load(name, **settings):
     return load_chat_model(name, settings, feature="A test")
 
 
-def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
+def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(monkeypatch):
+    provider.install(monkeypatch)
     with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'max_token'; did you mean 'max_tokens'\?"):
         load("groq:cranes", max_token=3)
     with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'zzz'; expected one of .*, max_tokens, "):
         load("groq:cranes", zzz=3)
-
-
-@pytest.mark.parametrize("name", ["", " ", "nobody:model", "model-that-nobody-has"])
-def test_names_that_mean_nothing(name):
-    with pytest.raises(OptionError, match=r"name is empty|cannot use the model"):
-        load(name)
 
 
 def test_names_of_providers_are_those_that_langchain_knows():

@@ -111,7 +111,7 @@ class TestRefusals:
         with pytest.raises(ExperimentError, match="must not be empty"):
             ModelSpec(Hosted(), name).open()
 
-    @pytest.mark.parametrize("given", ["", "nobody:model", "nobody", "tests.compare.answering:quick"])
+    @pytest.mark.parametrize("given", ["", " ", "nobody:model", "nobody", "tests.compare.answering:quick"])
     def test_a_name_that_nobody_knows(self, given):
         with pytest.raises(OptionError, match=r"name is empty|nobody|answering"):
             ModelSpec(given).open()

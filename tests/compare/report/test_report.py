@@ -58,7 +58,7 @@ def test_the_tables_have_the_means_and_intervals_of_the_settings_highest_first(r
     taken = page.table("settings", "Mean usage per answer")
     of_others, of_taken = ({name: number for number, name in enumerate(one[0])} for one in (others, taken))
     for shown, other, took, row in zip(found, others[1:], taken[1:], settings, strict=True):
-        assert shown[0] == other[0] == took[0] == opened.label(row)
+        assert shown[0] == other[0] == took[0] == row.label
         for cell, metric in ((shown[column["token_f1"]], "token_f1"), (other[of_others["rouge_l"]], "rouge_l")):
             summary = row.scores.get(metric)
             assert cell == ("–" if summary is None else f"{summary.mean:.3f} [{summary.low:.3f}, {summary.high:.3f}]")
@@ -171,7 +171,7 @@ def test_costs_have_tokens_and_what_was_measured(page):
 def test_the_questions_that_differ_most_have_both_answers_and_both_maps(results, page):
     opened = Results.open(results)
     first, second = compared(opened, "token_f1", "keepers")
-    assert "minus" not in opened.label(first)
+    assert "minus" not in first.label
     assert first.values["method"] == "self_route" or second.values["method"] == "self_route"
     apart = np.abs(second.by_question("token_f1") - first.by_question("token_f1"))
     questions = page.section("questions").all("details")
@@ -180,7 +180,7 @@ def test_the_questions_that_differ_most_have_both_answers_and_both_maps(results,
     shown = [apart[texts[one.all("summary")[0].all("span")[0].text]] for one in questions]
     assert shown == sorted(shown, reverse=True)
     for one in questions:
-        assert [name.text for name in one.all("h3")] == [opened.label(first), opened.label(second)]
+        assert [name.text for name in one.all("h3")] == [first.label, second.label]
         assert len(one.by_class("map")) == sum("max_candidates" in side.values for side in (first, second))
         assert "token_f1 1.000" in one.text
         assert "mean of" not in one.text  # each setting has one run

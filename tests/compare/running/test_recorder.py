@@ -4,8 +4,7 @@ from dataclasses import replace
 import pytest
 
 from oprag.compare.data.data_set import DataSet, Evidence, Question
-from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer
-from oprag.compare.running.recorder import score_all
+from oprag.compare.metrics.registry import DEFAULT_METRICS, METRICS, ScoredAnswer, score_all
 from oprag.compare.running.run import run
 from tests.compare.helpers import METHODS, RecordingModel, experiment, rows
 

@@ -8,7 +8,7 @@ from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
-from oprag.compare.running.retrieval import Index, IndexSearch, Retrieval, VectorSource
+from oprag.compare.running.retrieval import Index, Retrieval, VectorSource
 from oprag.compare.running.run import run
 from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
@@ -41,7 +41,7 @@ def test_hits_are_those_of_a_document_index(search, split):
     assert len(index.chunks) == len(direct)
     for question in QUESTIONS:
         for depth in depths:
-            found = index.given(question, IndexSearch(search, "index", depth), with_vectors=True)
+            found = index.given(question, search, "index", depth, with_vectors=True)
             expected = direct.search(question, depth or len(direct), search)
             assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
                 (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
@@ -58,9 +58,7 @@ def test_own_stores_are_searched_for_each_depth_and_closed_after_use(tmp_path, m
     words = NamedTokenizer("words", "words", len, word_offsets)
     index = Index(DOCUMENTS, EIGHT, words, source, stores={"mine": made_up_stores.plain})
     for depth in (2, 5):
-        found, exact = (
-            index.given(QUESTIONS[0], IndexSearch("dense", one, depth), with_vectors=False) for one in STORES
-        )
+        found, exact = (index.given(QUESTIONS[0], "dense", one, depth, with_vectors=False) for one in STORES)
         assert [chunk.text for chunk in found.chunks] == [chunk.text for chunk in exact.chunks]
         assert len(found.chunks) == depth
     monkeypatch.setattr("oprag.compare.running.retrieval._MAX_INDEXES", 1)

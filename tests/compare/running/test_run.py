@@ -24,44 +24,38 @@ def empty_store(embeddings):
     return InMemoryVectorStore(embeddings)
 
 
+SMALL = {"k": 5, "chunk_size": 32, "method": ANSWERED}
 GRIDS = {
-    "orders": {
-        "k": 5,
-        "chunk_size": 32,
-        "method": ANSWERED,
-        "order": ["source", "rank", "edges", "random"],
-        "seed": [0, 1],
-    },
+    "orders": {**SMALL, "order": ["source", "rank", "edges", "random"], "seed": [0, 1]},
     "thresholds": {
+        **SMALL,
         "k": 6,
         "max_candidates": 12,
-        "chunk_size": 32,
-        "method": ANSWERED,
-        "similarity_threshold": ["none", 0.5],
-        "redundancy_threshold": ["none", 0.9],
         "inner_method": ["stuff", "map_rerank"],
         "passage_tokens": 60,
+        "similarity_threshold": ["none", 0.5],
+        "redundancy_threshold": ["none", 0.9],
     },
     "searches": {
         "k": 5,
         "splitter": ["words", "tokens"],
         "chunk_size": 40,
         "chunk_overlap": [0, 8],
+        "neighbors": [0, 1],
         "search": ["dense", "bm25", "hybrid"],
         "method": ["stuff", "map_reduce"],
         "similarity_threshold": 0.4,
-        "neighbors": [0, 1],
     },
-    "stores": {"k": 5, "chunk_size": 32, "store": ["index", "mine"], "method": ANSWERED, "cite": [False, True]},
+    "stores": {**SMALL, "store": ["index", "mine"], "cite": [False, True]},
     "budgets": {
         "token_budget": [100, 400],
         "chunk_size": 32,
         "method": ANSWERED,
+        "variants": [1, 2],
         "collapse_tokens": 60,
         "source_token_budget": 500,
         "overflow": ["truncate_middle", "truncate_end"],
         "rank_by": ["confidence", "cosine"],
-        "variants": [1, 2],
     },
 }
 
@@ -96,7 +90,7 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
     for item in prepared.items():
         answer = answer_alone(item.cell, item.question, data.documents, Words(), tokenizer, reply_to)
         usage, context = answer.usage, answer.context
-        assert found.pop((item.cell_key, item.question.id)) == [
+        assert found.pop((item.place[0], item.question.id)) == [
             answer.text,
             json.dumps(list(answer.notes), separators=(",", ":")),
             answer.route,

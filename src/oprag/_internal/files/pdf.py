@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from oprag._internal.files import pdf_child
-from oprag._internal.files.limits import MEGABYTE, limit, variable
+from oprag._internal.files.reading import MEGABYTE, limit, variable
 from oprag.errors import InputFileError, MissingExtraError, OpragError
 
 __all__ = ["is_pdf", "pdf_pages"]

@@ -13,8 +13,7 @@ from oprag.compare.analysis.summary import MANY, SettingSummary
 
 __all__ = ["Best", "Curve", "best_of", "choose_economical", "curves_of"]
 
-_TOKEN_TOLERANCE = 1.01
-"""Factor up to which token counts are treated as equal: within one token budget, orders differ by a few tokens."""
+_TOKEN_TOLERANCE = 1.01  # within one token budget, orders differ by a few tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +142,9 @@ def _best(scored: Sequence[SettingSummary], metric: str, axis: str | None = None
 def choose_economical(settings: Sequence[SettingSummary], metric: str) -> tuple[SettingSummary, str]:
     """The setting worth deploying, with the reason in words.
 
-    It has the fewest tokens (of input and output, or of the context without a model) of all settings that are at most
-    one standard error below the highest one: the one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984,
-    Classification and Regression Trees, 3.4.3), with the standard error of the paired difference. Among settings within
-    1 % of the fewest tokens, source order is preferred. Random order, a control, is chosen if there is nothing else.
-    A setting that lacks more than 10 % of the scores that another one has is left out: few answers say little, and the
-    failures would be deployed, too.
+    The fewest tokens within one standard error of the highest: the one-standard-error rule (Breiman, Friedman, Olshen
+    and Stone 1984, Classification and Regression Trees, 3.4.3), with the standard error of the paired difference. A
+    setting that lacks more than 10 % of the scores that another one has is left out: its failures would be deployed.
     """
     axes = varying_axes(settings)
     settings = [one for one in settings if one.values.get("order") != "random"] or settings

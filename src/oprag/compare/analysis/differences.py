@@ -64,11 +64,9 @@ def compared(
 
 
 class ComparisonFamily:
-    """Comparisons whose p-values are corrected together (`max_t_p_values`).
+    """Comparisons whose p-values are corrected together (`max_t_p_values`), of numbered settings.
 
     Each pair of scores counts once, however many settings share these scores, and not at all if it never differs.
-
-    `scores` are those of each question in each setting, NaN where missing; `pairs` are numbers of two settings.
     """
 
     def __init__(self, matrix: ResultMatrix, scores: FloatArray, pairs: Iterable[tuple[int, int]]) -> None:
@@ -130,10 +128,9 @@ class ComparisonFamily:
 def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
     """All comparisons of an experiment in one metric, so that a pair has the same p-value wherever it appears.
 
-    It compares each axis value with the first value of the axis, all else equal. If higher is better for the metric, it
-    also compares the highest setting of each data set with all others, and the highest point of each curve with its
-    other points. The highest setting is picked by its scores, so a single comparison with it proves little; a best
-    setting or a sweet spot needs p < 0.05 in all of them, which happens by chance in at most one of twenty experiments.
+    Each axis value with the first one, all else equal; and the highest setting of each data set, and the highest point
+    of each curve, with the others. The highest is picked by its scores, so a single comparison with it proves little; a
+    best setting or a sweet spot needs p < 0.05 in all, which happens by chance in at most one of twenty experiments.
     """
     pairs = [pair for axis in varying_axes(matrix.settings) for pair in axis_pairs(matrix, axis)]
     if higher_is_better(metric, matrix.described):
@@ -148,11 +145,7 @@ def family_of(matrix: ResultMatrix, metric: str) -> ComparisonFamily:
 
 
 def highest(settings: Sequence[SettingSummary], metric: str) -> SettingSummary:
-    """The setting whose mean is above that of most others, over the questions that both have; on ties, the first.
-
-    If all settings have scores of the same questions, it is the one with the highest mean. Each setting must have a
-    score.
-    """
+    """The setting whose mean is above that of most others, over the questions that both have; on ties, the first."""
     if not settings:
         raise OptionError(f"no setting has scores for {metric!r} in all of its runs", metric)
     scores = np.array([one.by_question(metric) for one in settings])
@@ -165,11 +158,7 @@ def highest(settings: Sequence[SettingSummary], metric: str) -> SettingSummary:
 def axis_pairs(
     matrix: ResultMatrix, axis: str, data: str | None = None, *, first: Any = None
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of settings that differ only in an axis, one of them with the first value of the axis.
-
-    Each pair has the number of the setting with the first value, then that of the other; pairs are in the order of the
-    others. The first value is the first of the grid, unless `first` is given.
-    """
+    """Numbers of settings that differ in one axis: one with its first value in the grid (or `first`) and another."""
     settings = [one for one in matrix.settings if axis in one.values and data in (None, one.values["data"])]
     if first is None:
         present = [one.values[axis] for one in settings]
@@ -182,11 +171,7 @@ def axis_pairs(
 
 
 def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[SettingDifference]:
-    """Compare the settings that are in both results, in the order of the new ones: new minus old (`baseline`).
-
-    Questions are the same if their text, gold answers, evidence and documents are. p-values are corrected for all
-    settings.
-    """
+    """New minus old scores (`baseline`) of the settings in both results, over questions that are the same in both."""
     columns = {question.key: column for column, question in enumerate(old.questions)}
     same = [(one, other) for one in new.settings for other in old.settings if one.values == other.values]
     if not same:
@@ -210,8 +195,7 @@ def changes_since(new: ResultMatrix, old: ResultMatrix, metric: str) -> list[Set
 
 Pairs = list[tuple[int, int]]
 
-_MAX_VALUES = 8
-"""Maximum number of values of a field: fields with more are not sliced."""
+_MAX_VALUES = 8  # of a field: fields with more are not sliced
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,20 +218,14 @@ class Effect:
 
 
 def effects_of(matrix: ResultMatrix, metric: str, axis: str = "order", data: str | None = None) -> list[Effect]:
-    """The effect of each other value of an axis; pairs of settings without common questions are left out.
-
-    The baseline of the axis "order" is always source order; without it, the result is empty.
-    """
+    """The effect of each other value of an axis; of orders compared with source order, if there is a pair."""
     return _tested(matrix, axis, _pooled(matrix, metric, axis, data))
 
 
 def slices_of(
     matrix: ResultMatrix, field: str, metric: str, axis: str = "order", data: str | None = None
 ) -> dict[Any, list[Effect]]:
-    """Effects of an axis on the questions with each value of a field, corrected for all of them.
-
-    Empty if the field has a single value, or more than eight.
-    """
+    """Effects of an axis on the questions with each of two to eight values of a field, corrected for all of them."""
     check_names([field], matrix.field_names, what="field of the questions")
     known = [
         fields.get(field) if data in (None, question.data) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oprag._internal.masking import describe
 from oprag.compare.analysis.differences import ComparisonFamily, family_of
+from oprag.compare.analysis.settings import varying_axes
 from oprag.compare.analysis.summary import (
     ANSWERED,
     COSTS,
@@ -22,16 +24,25 @@ from oprag.compare.analysis.summary import (
     NOT_ASKED,
     NOT_TRIED,
     SettingSummary,
+    why_failed,
 )
 from oprag.compare.db.records import AnswerRecord, CellRecord, QuestionRecord
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment_methods import kind_of
-from oprag.compare.grid import AVERAGED, axes, has_effect
+from oprag.compare.grid import AVERAGED, axes, check_axis, has_effect
 from oprag.compare.meter import Measurement
-from oprag.compare.metrics.registry import METRICS, RESERVED
+from oprag.compare.metrics.registry import (
+    DEFAULT_METRICS,
+    METRICS,
+    RESERVED,
+    check_better,
+    higher_is_better,
+    usual_metric,
+)
 from oprag.compare.spending import Price
 from oprag.compare.stats import RESAMPLES, FloatArray, IntArray, mean_over
 from oprag.compare.validation import validated
+from oprag.errors import OptionError
 from oprag.methods.answer import Usage
 
 __all__ = ["Fields", "ResultMatrix", "matrix_of", "question_fields"]
@@ -39,46 +50,32 @@ __all__ = ["Fields", "ResultMatrix", "matrix_of", "question_fields"]
 Fields = Mapping[str, str | int | float | bool]
 
 _NOT_METRICS = {*COSTS, *MEASURED, "estimated"}
-_SPREAD_DISTANCE = 2_000
-"""Evidence counts as spread if more than this many characters lie between two of its spans."""
+_SPREAD_DISTANCE = 2_000  # evidence counts as spread if more characters than this lie between two of its spans
 _MAX_LENGTH = 200  # characters of a field
-_MIN_DOCUMENTS = 10
-"""Minimum number of documents for clustering by document: with fewer, intervals are far too narrow."""
+_MAX_LISTED = 8  # values in a message
+_MIN_DOCUMENTS = 10  # for clustering by document: with fewer, intervals are far too narrow
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResultMatrix:
-    """Scores and costs of an experiment: rows are cells, columns are questions.
-
-    Attributes:
-        experiment: Name of the experiment.
-        described: Description stored in the file: grid, models, embedders, metrics and prices.
-        grid: Values of each axis in grid order, grid axes first; empty for axes left at their default.
-        cells: Cells in the order of the current grid, with their value on every axis, grid axes first.
-        questions: Questions in file order.
-        fields: Fields of each question, by name.
-        clusters: Cluster number of each question, of shape (questions,): by document if the data set has ten or more
-            documents and the question is about one of them; else each question is its own.
-        answers: Answers and failures, of shape (cells, questions); None where a question was not tried.
-        status: `NOT_ASKED`, `NOT_TRIED`, `ANSWERED` or `FAILED`, of shape (cells, questions).
-        values: Each metric, cost and measurement that has a value anywhere, of shape (cells, questions); NaN where a
-            value is missing. "estimated" is 1 where oprag counted the tokens of an answer.
-        cores: Cores that the runs which measured answers could use.
-        resamples: Number of samples for intervals and p-values.
-    """
+    """Scores and costs of an experiment: rows are cells, columns are questions."""
 
     experiment: str
-    described: Mapping[str, Any] = field(repr=False)
-    grid: Mapping[str, list[Any]] = field(repr=False)
-    cells: Sequence[CellRecord] = field(repr=False)
+    described: Mapping[str, Any] = field(repr=False)  # grid, models, embedders, metrics and prices
+    grid: Mapping[str, list[Any]] = field(repr=False)  # values of each axis, grid axes first; none for defaults
+    cells: Sequence[CellRecord] = field(repr=False)  # in the order of the current grid
     questions: Sequence[QuestionRecord] = field(repr=False)
-    fields: Sequence[Fields] = field(repr=False)
+    fields: Sequence[Fields] = field(repr=False)  # of each question, by name
+    # Numbers of the questions: by document if the data set has ten or more documents and the question is about one of
+    # them; else each question is its own cluster.
     clusters: IntArray = field(repr=False)
+    # Of shape (cells, questions): answers and failures, None where a question was not tried; their status; and each
+    # metric, cost and measurement that has a value anywhere, NaN where it is missing.
     answers: NDArray[np.object_] = field(repr=False)
     status: NDArray[np.int8] = field(repr=False)
     values: Mapping[str, FloatArray] = field(repr=False)
-    cores: Sequence[str] = field(repr=False)
-    resamples: int = RESAMPLES
+    cores: Sequence[str] = field(repr=False)  # that the runs which measured answers could use
+    resamples: int = RESAMPLES  # for intervals and p-values
     _of_settings: dict[str, FloatArray] = field(default_factory=dict, init=False, repr=False)
     _families: dict[str, ComparisonFamily] = field(default_factory=dict, init=False, repr=False)
 
@@ -94,10 +91,50 @@ class ResultMatrix:
         )
 
     @cached_property
+    def axes_of_methods(self) -> dict[Any, list[str]]:
+        """For each method, the method and the axes in which its settings differ."""
+        methods: dict[Any, list[SettingSummary]] = {}
+        for one in self.settings:
+            methods.setdefault(one.values["method"], []).append(one)
+        axes = varying_axes(self.settings)
+        varied = {method: {"method", *varying_axes(some)} for method, some in methods.items()}
+        return {method: [name for name in axes if name in some] for method, some in varied.items()}
+
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Metrics with scores, built-in ones first."""
         scored = self.values.keys() - _NOT_METRICS
         return (*(name for name in METRICS if name in scored), *sorted(scored - METRICS.keys()))
+
+    @property
+    def listed_metrics(self) -> tuple[str, ...]:
+        """Metrics with scores: first those listed in the experiment, in that order."""
+        listed = [name for name in self.described.get("metrics", ()) if name in self.metrics]
+        return tuple(dict.fromkeys([*listed, *self.metrics]))
+
+    @cached_property
+    def ranking_metrics(self) -> tuple[str, ...]:
+        """Metrics for which higher is better, so that settings can be ranked by them."""
+        return tuple(name for name in self.listed_metrics if higher_is_better(name, self.described))
+
+    def ranking_metric(self, metric: str | None = None) -> str:
+        """The metric, or the default one, if settings can be ranked by it; raises an OptionError if not."""
+        if metric is None and self.ranking_metrics:
+            if tuple(self.described.get("metrics", ())) == DEFAULT_METRICS:
+                usual = usual_metric(self.questions, answered=any(one.asks_model for one in self.settings))
+                return usual if usual in self.ranking_metrics else self.ranking_metrics[0]
+            return self.ranking_metrics[0]
+        if metric is not None:
+            check_better(metric, self.described)
+        if metric in self.metrics:
+            return metric
+        if (why := why_failed(self.settings)) is not None:
+            advice = "remove the cause, and run again with retry_failed=True (--retry-failed)"
+            raise OptionError(f"there are no scores, since {why}; {advice}", why)
+        problem = f"{'no scores of' if metric in METRICS else 'unknown metric'} {metric!r}"
+        if metric is None:
+            problem = "no metric for which higher is better has scores; add one, such as token_f1"
+        raise OptionError(f"{problem}; metrics with scores: {', '.join(self.listed_metrics) or 'none'}", metric)
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
@@ -105,10 +142,9 @@ class ResultMatrix:
         return tuple(dict.fromkeys(name for fields in self.fields for name in fields))
 
     def setting_values(self, name: str) -> FloatArray:
-        """Values of a metric or a cost of each question, averaged over the cells, of shape (settings, questions).
+        """Values of a metric or a cost, of shape (settings, questions); NaN where any cell of a setting lacks one.
 
-        NaN where any cell lacks a value. Scores of one question under several seeds are correlated, so they are
-        averaged first: five random orders of 100 questions are not 500 independent samples.
+        Averaged over seeds first: five random orders of 100 questions are not 500 independent samples.
         """
         if name not in self._of_settings:
             known = self.values.get(name, np.full(self.status.shape, np.nan))
@@ -122,15 +158,26 @@ class ResultMatrix:
             self._families[metric] = family_of(self, metric)
         return self._families[metric]
 
-    def select(self, settings: Iterable[SettingSummary]) -> ResultMatrix:
-        """Restrict the matrix to some settings."""
-        rows = sorted(row for one in settings for row in one.rows)
+    def where(self, **values: Any) -> ResultMatrix:
+        """Restrict the matrix to the settings with these axis values, see `Results.where`."""
+        kept = self.settings
+        for axis, wanted in values.items():
+            check_axis(axis)
+            known = list(dict.fromkeys(one.values.get(axis) for one in self.settings))
+            allowed = [*wanted] if isinstance(wanted, list | tuple | set | range) else [wanted]
+            if unknown := [value for value in allowed if value not in known]:
+                problem = f"no setting has {axis}={describe(unknown[0])}"
+                raise OptionError(f"{problem}; the values are {known[:_MAX_LISTED]}", wanted)
+            kept = tuple(one for one in kept if one.values.get(axis) in allowed)
+        if not kept:
+            raise OptionError(f"no setting has all of {values}; remove one of these conditions", values)
+        rows = sorted(row for one in kept for row in one.rows)
         return replace(
             self,
             cells=[self.cells[row] for row in rows],
             answers=self.answers[rows],
             status=self.status[rows],
-            values={name: some for name, values in self.values.items() if not np.isnan(some := values[rows]).all()},
+            values={name: some for name, all_of in self.values.items() if not np.isnan(some := all_of[rows]).all()},
         )
 
 
@@ -194,10 +241,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:
-    """Sort key of a cell in grid order; the first axis varies slowest.
-
-    A value that the grid does not list, since its axis has no effect in the cell, sorts last.
-    """
+    """Sort key of a cell in grid order; a value that the grid does not list sorts last."""
     return [known.index(values[name]) if values[name] in known else len(known) for name, known in grid.items()]
 
 
@@ -250,9 +294,7 @@ def _clusters(questions: Sequence[QuestionRecord]) -> IntArray:
 def question_fields(question: QuestionRecord, taken: Collection[str] = ()) -> Fields:
     """Fields of a question by name; one with the name of a result column is renamed to `question_NAME`.
 
-    A question with evidence also has `evidence_spans`, the number of spans, and `spread`: whether the spans are in
-    several documents, or more than 2,000 characters lie between two of them. `taken` lists the columns of metrics and
-    costs.
+    A question with evidence also has the number of spans, and whether they are in several documents, or far apart.
     """
     found: dict[str, Any] = {}
     if question.evidence:

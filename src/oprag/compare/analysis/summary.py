@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oprag.compare.analysis.settings import amount, by_data, money_text
+from oprag.compare.analysis.settings import amount, by_data, money_text, named, value_text
 from oprag.compare.experiment_methods import kind_of
 from oprag.compare.stats import FloatArray, Summary, summarise
 from oprag.errors import OptionError
@@ -46,14 +46,10 @@ NOT_ASKED, NOT_TRIED, ANSWERED, FAILED = range(4)
 """Status of a question in a cell; `NOT_ASKED` if the question belongs to another data set than the cell."""
 
 MODEL_COUNTS = ("calls", "input_tokens", "output_tokens", "cached_tokens")
-COUNTS = (*MODEL_COUNTS, "embedded_tokens", "context_tokens")
-"""Counts stored with each answer."""
-MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")
-"""Measurements of an answer; CPU in percent is relative to one core."""
-COSTS = ("tokens", *COUNTS, "money", "seconds")
-"""Costs of an answer; "tokens" is the sum of input and output tokens."""
-MANY = 0.1
-"""Maximum share of empty or truncated answers before a setting is marked as doubtful."""
+COUNTS = (*MODEL_COUNTS, "embedded_tokens", "context_tokens")  # stored with each answer
+MEASURED = ("seconds", "cpu_seconds", "cpu_percent", "peak_memory_mib")  # CPU in percent is relative to one core
+COSTS = ("tokens", *COUNTS, "money", "seconds")  # "tokens" is the sum of input and output tokens
+MANY = 0.1  # maximum share of empty or truncated answers before a setting is marked as doubtful
 PROBLEMS = {"failed": "failed", "remaining": "not tried", "cut_short": "cut short", "empty": "empty"}
 """The counts of a setting's answers that have a problem, and their names."""
 # Kept in a profile even with the default of `ContextOptions`: retrievers and commands have others.
@@ -106,6 +102,12 @@ class SettingSummary:
         taken = {name: self._all(name) for name in MEASURED}
         self.measurements = {name: summarise(np.array(some), resamples=0) for name, some in taken.items() if some}
         self.measured = len(taken["seconds"])
+
+    @property
+    def label(self) -> str:
+        """A short name that no other setting has, such as "stuff, source, k=8": only what was varied."""
+        method = self.values["method"]
+        return named(self.values, self.matrix.axes_of_methods[method]) or value_text(method)
 
     @cached_property
     def scores(self) -> Mapping[str, Summary]:

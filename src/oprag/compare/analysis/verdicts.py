@@ -47,7 +47,7 @@ class Verdict:
         return f"{self.data and f'{self.data}: '}{self.answer}. {self.text}".strip()
 
 
-def verdicts(matrix: ResultMatrix, metric: str, metrics: Sequence[str] = ()) -> list[Verdict]:
+def verdicts(matrix: ResultMatrix, metric: str) -> list[Verdict]:
     """The setting to deploy, the effect of each axis that was varied, and own pipelines.
 
     A difference is claimed only if it is significant (`Difference.significant`). Each data set has its own verdicts.
@@ -56,17 +56,14 @@ def verdicts(matrix: ResultMatrix, metric: str, metrics: Sequence[str] = ()) -> 
     found = [
         Verdict(question=question, answer=answer, text=text, data=data if len(sets) > 1 else "")
         for data, scored in sets.items()
-        for question, answer, text in _of_data_set(scored, metric, metrics)
+        for question, answer, text in _of_data_set(scored, metric)
     ]
     kinds = list(dict.fromkeys(one.question for one in found))
     return sorted(found, key=lambda one: kinds.index(one.question))
 
 
 def length_curves(matrix: ResultMatrix, metric: str) -> list[Curve]:
-    """Curves over context length with at least two points.
-
-    `long_context` has none: it reads whole documents, so its context is the same at each length.
-    """
+    """Curves over context length with at least two points; `long_context` has none, since it reads whole documents."""
     return [
         curve
         for axis in _LENGTHS
@@ -80,7 +77,7 @@ _Parts = tuple[str, str, str]  # question, answer and text of a verdict
 _NOTHING_PAIRED = "Cannot tell", "No question has a score in all of the settings that would be compared."
 
 
-def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequence[str]) -> Iterator[_Parts]:
+def _of_data_set(scored: Sequence[SettingSummary], metric: str) -> Iterator[_Parts]:
     """The setting to deploy; if scores can tell anything, order, length, the other axes, and own pipelines."""
     yield _deploy_verdict(scored, metric)
     matrix, data, varied = scored[0].matrix, scored[0].values["data"], varying_axes(scored)
@@ -95,7 +92,7 @@ def _of_data_set(scored: Sequence[SettingSummary], metric: str, metrics: Sequenc
         return
     ours = [one for one in scored if not one.own]
     if ours:
-        yield ORDER, *_order_verdict(matrix, metric, metrics, data)
+        yield ORDER, *_order_verdict(matrix, metric, data)
         curves = length_curves(matrix, metric)
         yield _LENGTH, *_length_verdict([one for one in curves if one.values["data"] == data], metric)
         for axis in varied:
@@ -115,7 +112,7 @@ def _deploy_verdict(settings: Sequence[SettingSummary], metric: str) -> _Parts:
     return "Which setting to deploy?", answer, f"{metric} {chosen.scores[metric].describe()}{tokens}{reason}."
 
 
-def _order_verdict(matrix: ResultMatrix, metric: str, metrics: Sequence[str], data: str) -> tuple[str, str]:
+def _order_verdict(matrix: ResultMatrix, metric: str, data: str) -> tuple[str, str]:
     """Whether source order helps, from its pooled differences to other orders, and what other metrics say."""
     effects = effects_of(matrix, metric, "order", data)
     if not effects:
@@ -131,7 +128,7 @@ def _order_verdict(matrix: ResultMatrix, metric: str, metrics: Sequence[str], da
         answer = "Yes" if all(lower) else "Partly" if any(lower) else "No significant difference"
         answer = "It hurts" if any(one.difference.significantly_higher for one in effects) else answer
         text = _effects_text(effects)
-    if others := list(_disagreeing(matrix, effects, [one for one in metrics if one != metric], data)):
+    if others := list(_disagreeing(matrix, effects, [one for one in matrix.ranking_metrics if one != metric], data)):
         text += f" Other metrics disagree: {'; '.join(others)}."
     return answer, text
 

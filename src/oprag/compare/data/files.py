@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from oprag._internal.files.limits import MEGABYTE, limit, variable
-from oprag._internal.files.opening import open_regular, resolved, same_drive
 from oprag._internal.files.pdf import is_pdf, pdf_pages
-from oprag._internal.files.reading import file_text, not_utf8
+from oprag._internal.files.reading import (
+    MEGABYTE,
+    file_text,
+    limit,
+    not_utf8,
+    open_regular,
+    resolved,
+    same_drive,
+    variable,
+)
 from oprag._internal.masking import describe, error_text, listed
 from oprag.compare.data.data_set import DocumentText
 from oprag.compare.validation import Name, Text, message_of, pydantic

@@ -27,7 +27,6 @@ __all__ = [
     "AnswerRecord",
     "CellRecord",
     "ContextRecord",
-    "Described",
     "ExperimentRecord",
     "FailedCall",
     "Failure",
@@ -48,8 +47,7 @@ __all__ = [
     "storable",
 ]
 
-JUDGED = "metric:"
-"""Prefix of the step of a judge's call; the name of the judge follows."""
+JUDGED = "metric:"  # prefix of the step of a judge's call; the name of the judge follows
 
 # Increase when the same cell would be answered differently, so that old answers are not reused.
 _FORMAT = 1
@@ -113,10 +111,7 @@ Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may con
 
 @dataclass(frozen=True)
 class Spent:
-    """Model calls, including failed ones, with the tokens read and written, and their price if known.
-
-    The tokens are None if those of a call are unknown.
-    """
+    """Model calls, including failed ones, their tokens (None if those of a call are unknown) and known price."""
 
     calls: int = 0
     tokens: int | None = 0
@@ -126,14 +121,6 @@ class Spent:
         """Return the sum of both."""
         tokens = None if self.tokens is None or other.tokens is None else self.tokens + other.tokens
         return Spent(self.calls + other.calls, tokens, self.money + other.money)
-
-    def minus(self, other: Spent) -> Spent:
-        """Return the difference of both, whose tokens are known."""
-        tokens = (self.tokens or 0) - (other.tokens or 0)
-        return Spent(self.calls - other.calls, tokens, self.money - other.money)
-
-
-# Cached work
 
 
 class Reply(NamedTuple):
@@ -177,9 +164,6 @@ class WorkCache(Protocol):
     def vectors(self, embedder: str, hashes: Sequence[bytes]) -> list[Vector | None]: ...  # noqa: D102
 
     def put_vectors(self, embedder: str, hashes: Sequence[bytes], vectors: Vector) -> None: ...  # noqa: D102
-
-
-# Experiments and their answers
 
 
 @with_config(ConfigDict(extra="allow"))
@@ -377,4 +361,3 @@ RESULTS = Format(
     advice="keep a copy and start a new file; `sqlite3 FILE .recover` saves the readable rows",
     checked=True,
 )
-"""Format of a results file."""

@@ -39,6 +39,7 @@ from oprag.methods.answer import Usage
 
 __all__ = ["ResultsFile", "ResultsReader"]
 
+_adapter = cache(TypeAdapter)
 _OF_KEYS = "(SELECT value FROM json_each(?))"
 _TABLES: Mapping[type, str] = {Reply: "replies", CellRecord: "cells", QuestionRecord: "questions"}
 
@@ -141,9 +142,8 @@ class ResultsFile:
             return {}
         query = "SELECT cell, question, error FROM answers WHERE ? IN (SELECT name FROM experiments)"
         with self._database.reading() as connection:
-            rows = connection.execute(query, [experiment])
-            found = _checked(tuple[str, str, str | None], rows, self._database)
-            return {(cell, question): error for cell, question, error in found}
+            rows = _checked(tuple[str, str, str | None], connection.execute(query, [experiment]), self._database)
+            return {(cell, question): error for cell, question, error in rows}
 
     def spent(self, experiment: str) -> Spent:
         """Calls, tokens and money spent on models in all runs of an experiment."""
@@ -218,8 +218,7 @@ class ResultsReader:
 
     def cores(self) -> tuple[str, ...]:
         """Cores that the runs which measured answers could use."""
-        found = {run.versions.get("cores") for run in self.runs()}
-        return tuple(sorted(cores for cores in found if cores))
+        return tuple(sorted({cores for run in self.runs() if (cores := run.versions.get("cores"))}))
 
     def failures(self) -> list[Failure]:
         """Errors of failed questions with their most frequent message, most frequent first."""
@@ -288,11 +287,6 @@ def _records_of(kind: Any, connection: sqlite3.Connection, keys: Sequence[str], 
     return {record.key: record for record in _checked(kind, connection.execute(query, [json.dumps(keys)]), database)}
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 def _insert(
     connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]], rest: str = "", replace: str = ""
 ) -> None:
@@ -306,10 +300,9 @@ def _insert(
 def _stored(value: Any) -> Any:
     if value is None or isinstance(value, int | float):
         return value
-    text = (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
-    )
-    return storable(text)
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return storable(value)
 
 
 def _now() -> str:

@@ -40,9 +40,8 @@ __all__ = [
 def token_f1(prediction: str, answers: Sequence[str]) -> float:
     """Word F1 of a prediction and its best-matching gold answer.
 
-    2 · precision · recall / (precision + recall) over the words of both, counting repetitions, after
-    `normalized_words`. This is `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's: without words, the
-    F1 is 0 even if both are empty, as in SQuAD 1.1 (SQuAD 2.0 gives 1).
+    This is `qa_f1_score` of ∞Bench (`src/compute_scores.py`), which is SQuAD's, over `normalized_words`: without words,
+    the F1 is 0 even if both are empty, as in SQuAD 1.1 (SQuAD 2.0 gives 1).
     """
     predicted = normalized_words(prediction)
     return max(_f1(predicted, normalized_words(answer)) for answer in answers)
@@ -114,10 +113,9 @@ def rouge_l(prediction: str, answers: Sequence[str]) -> float:
 
 
 def _longest_common(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence.
+    """Length of the longest common subsequence; a table of all pairs would take 4 seconds for 4,000 tokens each.
 
-    The package fills a table of all pairs in Python, which takes 4 seconds for 4,000 tokens each. Here an integer
-    represents a row of that table, with a 0 bit where the length increases (Hyyrö 2004, "Bit-parallel LCS-length
+    An integer is a row of that table, with a 0 bit where the length increases (Hyyrö 2004, "Bit-parallel LCS-length
     computation revisited").
     """
     places: dict[str, int] = {}
@@ -198,8 +196,7 @@ def paper_token_usage(response: str) -> float:
 def long_context_share(tokens_read: int, tokens_of_sources: int) -> float | None:
     """Tokens read, as a share of the tokens of the whole sources.
 
-    The cost reported by Self-Route (Li et al. 2024, arXiv 2407.16833). It exceeds 1 if a question was routed to the
-    long context, since the model then read the retrieved chunks and the whole sources.
+    The cost reported by Self-Route (Li et al. 2024, arXiv 2407.16833); above 1 if a question was routed to the sources.
     """
     return tokens_read / tokens_of_sources if tokens_of_sources else None
 

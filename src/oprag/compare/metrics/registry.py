@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from string import ascii_uppercase
 from typing import Any, Literal, TypeVar
 
 from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question
+from oprag.compare.db.records import named_error
 from oprag.compare.experiment_methods import kind_of
 from oprag.compare.metrics.functions import (
     REVISION,
@@ -29,6 +31,7 @@ from oprag.compare.metrics.functions import (
 )
 from oprag.compare.providers.identity import qualified_name
 from oprag.context import Context
+from oprag.embedding.embedder import Embedder
 from oprag.errors import ExperimentError, OptionError
 from oprag.options import check_bool, check_choice, check_count
 
@@ -47,8 +50,11 @@ __all__ = [
     "higher_is_better",
     "metric",
     "metric_name",
+    "score_all",
     "usual_metric",
 ]
+
+_MAX_ERROR = 2_000  # characters of an error message
 
 COSINE = "answer_cosine"
 """Name of the metric that needs vectors."""
@@ -95,29 +101,17 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A metric of an experiment.
+    """A metric of an experiment."""
 
-    Attributes:
-        name: Name under which scores are stored.
-        score: Function that scores an answer; returns None if the answer has no score.
-        of: What it scores.
-        needs: The required fields of a question, in words; empty if none are required.
-        has: Whether a question has what is needed.
-        not_better: Why a higher score is not better; empty if it is.
-        rule: Version of the scoring rule, if it has had several; scores by different rules are not mixed.
-        function: MODULE:FUNCTION of a custom metric; empty for built-in ones.
-        from_spans: Whether a context metric only needs the spans of the chunks, which own pipelines may return.
-    """
-
-    name: str
-    score: Callable[[ScoredAnswer], float | bool | None]
-    of: Literal["answer", "context"] = "answer"
-    needs: str = ""
-    has: Callable[[Question], bool] = lambda _: True
-    not_better: str = ""
-    rule: str = ""
-    function: str = ""
-    from_spans: bool = False
+    name: str  # under which scores are stored
+    score: Callable[[ScoredAnswer], float | bool | None]  # None if the answer has no score
+    of: Literal["answer", "context"] = "answer"  # what it scores
+    needs: str = ""  # the required fields of a question, in words
+    has: Callable[[Question], bool] = lambda _: True  # whether a question has what is needed
+    not_better: str = ""  # why a higher score is not better; empty if it is
+    rule: str = ""  # version of the scoring rule, if it has had several; scores by different rules are not mixed
+    function: str = ""  # MODULE:FUNCTION of a custom metric
+    from_spans: bool = False  # whether a context metric only needs spans of chunks, which own pipelines may return
 
     @property
     def identity(self) -> str:
@@ -334,3 +328,52 @@ def as_metric(given: Any) -> Metric:
     return Metric(
         name=metric_name(given), score=given, function=function, **getattr(given, "__metric__", {"rule": "1"})
     )
+
+
+def score_all(
+    metrics: Sequence[Metric], answers: Sequence[ScoredAnswer], embedder: Embedder | None = None
+) -> list[tuple[dict[str, float], list[str]]]:
+    """Score each answer with each metric that applies; notes explain missing scores.
+
+    Answers and gold answers are embedded (as documents) in one batch, by the same embedder for all cells.
+    """
+    if embedder is not None and (cosine := METRICS[COSINE]) in metrics:
+        texts: dict[str, None] = {}
+        for one in answers:
+            if cosine.applies(one) and one.text.strip():
+                texts |= dict.fromkeys((one.text, *one.question.answers))
+        if texts:
+            vectors = dict(zip(texts, embedder.embed_documents(list(texts)), strict=True))
+            answers = [replace(one, vectors=vectors) for one in answers]
+    return [_scores(metrics, one) for one in answers]
+
+
+def _scores(metrics: Sequence[Metric], given: ScoredAnswer) -> tuple[dict[str, float], list[str]]:
+    scores: dict[str, float] = {}
+    notes: list[str] = []
+    for metric in metrics:
+        if not metric.applies(given):
+            continue
+        try:
+            value = metric.score(given)
+            if value is not None:
+                scores[metric.name] = _as_number(value)
+        except OptionError as error:
+            notes.append(f"no {metric.name}: {error}")
+        except Exception as error:
+            if not metric.function:
+                raise
+            # An error of a custom metric only concerns this answer.
+            notes.append(f"no {metric.name}: {named_error(error, _MAX_ERROR)}")
+    return scores, notes
+
+
+def _as_number(value: Any) -> float:
+    """Convert a score to a number; reject others, which would make all means NaN or infinite."""
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise OptionError(f"it returned {describe(value)}; a metric must return a finite number or None", value)
+    return number

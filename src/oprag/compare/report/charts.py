@@ -94,7 +94,7 @@ def _front(results: Results, metric: str, cost: str, settings: list[SettingSumma
     plot = plot_pareto(scores, paid, groups, metric=metric, cost=cost)
     yield Figure(plot, title, f"{counted(len(points), 'setting')}, grouped by {group}.")
     front = [points[place][0] for place in pareto_front(scores, paid)]
-    rows = [(results.label(one), one.cost_text(cost), one.scores[metric].describe()) for one in front]
+    rows = [(one.label, one.cost_text(cost), one.scores[metric].describe()) for one in front]
     yield Table(f"Pareto front of {title}, cheapest first", ("setting", f"{name} per answer", metric), rows)
 
 

@@ -93,7 +93,7 @@ def _question(
                 value = float(setting.by_question(metric)[place])
                 mean = f", mean of {setting.cells:,} runs" if setting.cells > 1 else ""
                 notes.insert(0, f"{metric} {'–' if isnan(value) else f'{value:z.3f}'}{mean}")
-            sides.append({"name": results.label(setting), **_side(question, answer, notes, reader)})
+            sides.append({"name": setting.label, **_side(question, answer, notes, reader)})
     name = f"{shown(question.data, _MAX_NAME)}, {shown(question.name, _MAX_NAME)}"
     return {"name": name, "text": shortened(question.question, _MAX_TEXT), "about": _about(question), "sides": sides}
 

@@ -46,12 +46,12 @@ def all_settings(results: Results, metric: str | None, axis: str = "order") -> t
     for start in range(0, len(others), _METRICS):
         some = others[start : start + _METRICS]
         columns = {name: _scores(settings, name) for name in some}
-        rest.append(_table(results, f"{listed(some)}, with 95 % intervals", settings, columns))
+        rest.append(_table(f"{listed(some)}, with 95 % intervals", settings, columns))
     columns = {"answers": [f"{one.answered:,} of {one.asked:,}" for one in settings]}
     for name in _USAGE:
         if any(one.per_answer.get(name) for one in settings):
             columns[name.replace("_", " ")] = [one.cost_text(name) for one in settings]
-    rest.append(_table(results, "Mean usage per answer", settings, columns))
+    rest.append(_table("Mean usage per answer", settings, columns))
     return ([], [*notes, *rest]) if metric is None else ([_main(results, settings, metric, axis), *notes], rest)
 
 
@@ -73,7 +73,7 @@ def _main(results: Results, settings: Sequence[SettingSummary], metric: str, fir
         if any(counts := [int(getattr(one, name)) for one in settings]):
             marks = [" !" if count > MANY * one.answered else "" for count, one in zip(counts, settings, strict=True)]
             columns[title] = [f"{count:,}{mark}" for count, mark in zip(counts, marks, strict=True)]
-    return _table(results, f"{caption}; {listed([*costs]).replace('_', ' ')} are means per answer", settings, columns)
+    return _table(f"{caption}; {listed([*costs]).replace('_', ' ')} are means per answer", settings, columns)
 
 
 def _difference(one: SettingDifference | None) -> str:
@@ -98,10 +98,8 @@ def _scores(settings: Sequence[SettingSummary], metric: str) -> list[str]:
     ]
 
 
-def _table(
-    results: Results, caption: str, settings: Sequence[SettingSummary], columns: Mapping[str, Sequence[str]]
-) -> Table:
-    names = [results.label(one) for one in settings]
+def _table(caption: str, settings: Sequence[SettingSummary], columns: Mapping[str, Sequence[str]]) -> Table:
+    names = [one.label for one in settings]
     return Table(caption, ("setting", *columns), list(zip(names, *columns.values(), strict=True)))
 
 
@@ -124,7 +122,7 @@ def measured(results: Results) -> Section | None:
         f"cpu percent is of one core{cores and f'; usable cores: {cores}'}. "
         "Memory was sampled every 10 ms, so shorter peaks can be missed."
     )
-    table = _table(results, caption, settings, columns)
+    table = _table(caption, settings, columns)
     return Section("measured", "Time, CPU and memory", [table, Text(note, quiet=True)])
 
 

@@ -133,8 +133,8 @@ def write_report(
     output = check_target(output_path, results_path, kind=REPORT)
     results = Results.open(results_path, experiment)
     # Without scores, the report still has the answers.
-    if metric is not None or results.ranking_metrics:
-        metric = results.ranking_metric(metric)
+    if metric is not None or results.matrix.ranking_metrics:
+        metric = results.matrix.ranking_metric(metric)
     compared = (tables.slices, tables.differences, charts.lengths, charts.costs)
     settings = [*chain(*tables.all_settings(results, metric))]
     sections = [

@@ -10,13 +10,14 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import describe, masked_error
-from oprag._internal.tokens import TokenCounter, count
+from oprag._internal.tokens import count
 from oprag.compare.db.records import (
     FailedCall,
     Reply,
@@ -28,9 +29,10 @@ from oprag.compare.db.records import (
     prompt_key,
     storable,
 )
-from oprag.compare.experiment_methods import method_function
+from oprag.compare.experiment_methods import CONTROLS, kind_of, pipeline
 from oprag.compare.grid import Cell
 from oprag.compare.meter import Measurement, Meter
+from oprag.compare.metrics.judge import JudgeMetric
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.providers.chat_models import Model
 from oprag.compare.running.prepared import PreparedExperiment, WorkItem
@@ -48,19 +50,14 @@ from oprag.errors import (
 from oprag.methods.answer import Answer, Completion, Usage
 from oprag.methods.prompts import Prompt
 from oprag.methods.replies import without_reasoning
-from oprag.methods.run import Answering, Embed, Generate, ReadSources, Request, Retrieve, answering
+from oprag.methods.run import Answering, Embed, Generate, Request, Retrieve, answering
 from oprag.methods.task import Task
 
-__all__ = ["Engine", "Made", "ModelCaller", "Outcome", "PendingCall", "ask"]
+__all__ = ["Engine", "Outcome", "PendingCall", "ask"]
 
-_MAX_WAITING = 4_000
-"""Items that wait for replies at the same time; the memory of each is about one context."""
-
-_MAX_ERROR = 500
-"""Characters of an error message in the reason of a stop."""
-
-_MAX_TOKENS = 10**15
-"""Larger token counts are invalid."""
+_MAX_WAITING = 4_000  # items that wait for replies at the same time; the memory of each is about one context
+_MAX_ERROR = 500  # characters of an error message in the reason of a stop
+_MAX_TOKENS = 10**15  # larger token counts are invalid
 
 
 class PendingCall(NamedTuple):
@@ -72,13 +69,6 @@ class PendingCall(NamedTuple):
     at_most: Spent  # maximum spending
 
 
-class Made(NamedTuple):
-    """A finished call; its completion is already stored, so that it is not lost if the process ends."""
-
-    call: PendingCall
-    completion: Completion
-
-
 class _AskModel(NamedTuple):
     """A request to call a judge's model; its result is a tuple of one `Completion`."""
 
@@ -86,11 +76,12 @@ class _AskModel(NamedTuple):
     prompts: tuple[Prompt]
 
 
-@dataclass
+@dataclass(eq=False)
 class Outcome:
-    """The outcome of an item: an answer or an error."""
+    """The outcome of an item, an answer or an error; and while it is processed, what it waits for."""
 
     item: WorkItem
+    body: Generator[Request | _AskModel, Any, Answer] = field(init=False, repr=False)  # the method, then its judges
     answer: Answer | None = None
     error: Exception | None = None
     calls: list[tuple[str, str]] = field(default_factory=list)  # the step and key of each reply, in order
@@ -100,21 +91,16 @@ class Outcome:
     metric_calls: list[tuple[str, str]] = field(default_factory=list)  # like `calls`, for judges
     reused: bool = False  # whether a reply of the answer was stored before
     measurement: Measurement | None = None
-
-
-@dataclass(eq=False)
-class _Work:
-    """An item that is being processed."""
-
-    outcome: Outcome  # so far
-    body: Generator[Request | _AskModel, Any, Answer]  # the method, then its judges
     replies: dict[str, Completion | None] = field(default_factory=dict)  # requested replies by key; None while missing
     requested: list[tuple[str, str]] = field(default_factory=list)  # steps and keys of the replies, in prompt order
     judging: bool = False  # whether the requested replies are those of a judge
 
 
 class Engine:
-    """Processes items until all are done or it is stopped."""
+    """Processes items until all are done or it is stopped; each call has its own thread, and its reply is stored.
+
+    The threads are daemons, so that a process can exit without waiting for a model.
+    """
 
     def __init__(
         self,
@@ -122,33 +108,24 @@ class Engine:
         retrieval: Retrieval,
         cache: WorkCache,
         spending: Spending,
-        tell: Callable[[], None] = lambda: None,
+        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
     ) -> None:
-        experiment = prepared.experiment
+        self._prepared = prepared
+        self._judges = [one for one in prepared.metrics if isinstance(one, JudgeMetric)]
         self._retrieval = retrieval
-        self._caller = ModelCaller(prepared.models, experiment.token_counter, cache, spending, tell)
         self._cache = cache
         self._spending = spending
-        self._models = prepared.models
-        self._judges = prepared.judges
-        self._give_up_after = experiment.give_up_after
+        self._tell = tell
         # Answers are measured one at a time.
-        self._max_calls = 1 if retrieval.measures else experiment.max_concurrency
+        self._max_calls = 1 if retrieval.measures else prepared.experiment.max_concurrency
         self._failed_calls = self._failed_searches = 0  # in a row
-        self._ready: deque[tuple[_Work, object]] = deque()
+        self._ready: deque[tuple[Outcome, object]] = deque()
         self._calls: deque[PendingCall] = deque()
-        self._waiting: dict[str, list[_Work]] = {}
+        self._waiting: dict[str, list[Outcome]] = {}
+        self._finished: SimpleQueue[tuple[PendingCall, Completion | BaseException]] = SimpleQueue()
         self._works = 0
+        self.running = 0  # number of calls in flight
         self.stopped: str | None = None
-
-    def close(self) -> None:
-        """Close the retrieval."""
-        self._retrieval.close()
-
-    @property
-    def running(self) -> int:
-        """Number of calls in flight."""
-        return self._caller.running
 
     def stop(self, reason: str) -> None:
         """Start no more calls or items; signal handlers may call it, since it only sets the reason."""
@@ -160,8 +137,8 @@ class Engine:
         waiting = iter(items)
         while True:
             while self._ready:
-                outcome = self._advance(*self._ready.popleft())
-                if outcome is not None:
+                outcome, reply = self._ready.popleft()
+                if self._advance(outcome, reply):
                     self._works -= 1
                     # Start calls first, so that threads are busy while the consumer writes the outcome to the file.
                     self._begin_calls()
@@ -169,16 +146,16 @@ class Engine:
             self._begin_calls()
             if self._can_start_item and (item := next(waiting, None)) is not None:
                 outcome = Outcome(item)
-                self._ready.append((_Work(outcome, self._body(outcome)), None))
+                outcome.body = self._body(outcome)
+                self._ready.append((outcome, None))
                 self._works += 1
             elif self.running:
-                for made in self._caller.take():
-                    self._deliver(made)
+                for call, completion in self._take():
+                    self._deliver(call, completion)
             else:
                 break
-        for works in self._waiting.values():
-            for work in works:
-                work.body.close()
+        for outcome in chain(*self._waiting.values()):
+            outcome.body.close()
 
     @property
     def _can_start_item(self) -> bool:
@@ -191,7 +168,7 @@ class Engine:
         """Run the method, then the judges of its answer; a failed judge call fails the item."""
         cell, question = outcome.item.cell, outcome.item.question
         task = Task(question.text, cell.options, cell.context_options, question.choices)
-        method = answering(task, method_function(cell.method))
+        method = answering(task, pipeline if kind_of(cell.method).own else CONTROLS.get(cell.method))
         answer = yield from (self._measured(method, outcome) if self._retrieval.measures else method)
         text = without_reasoning(answer.text)
         given = ScoredAnswer(question=question, method=cell.method, text=text, context=answer.context)
@@ -218,22 +195,26 @@ class Engine:
             outcome.measurement = meter.measurement
         return answer
 
-    def _advance(self, work: _Work, reply: object) -> Outcome | None:
-        """Advance a method until it waits for a model or ends; return its outcome if it has ended."""
-        outcome = work.outcome
+    def _advance(self, outcome: Outcome, reply: object) -> bool:
+        """Advance a method until it waits for a model or ends; return whether it has ended."""
         try:
             while True:
                 try:
-                    request = work.body.send(reply)
+                    request = outcome.body.send(reply)
                 except StopIteration as stop:
                     outcome.answer = stop.value
-                    return outcome
+                    return True
                 if isinstance(request, Generate | _AskModel):
-                    if not self._request_replies(work, request):
-                        return None
-                    reply = self._take_replies(work)
+                    if not self._request_replies(outcome, request):
+                        return False
+                    reply = self._take_replies(outcome)
                 else:
-                    reply = self._fetch(outcome, request)
+                    cell, question = outcome.item.cell, outcome.item.question
+                    if isinstance(request, Retrieve):
+                        outcome.embedded += self._retrieval.embeds(cell, request.questions)
+                    elif isinstance(request, Embed):
+                        outcome.embedded += [*request.questions, *request.texts]
+                    reply = self._retrieval.fetch(cell, question, request)
                     self._failed_searches = 0
         except (ResultsFileError, MissingExtraError):
             raise
@@ -243,61 +224,45 @@ class Engine:
                 self._failed_searches += 1
                 self._give_up(self._failed_searches, "searches", error)
             outcome.error = error
-            return outcome
+            return True
 
     def _give_up(self, failed: int, what: str, error: Exception | None) -> None:
         """Stop after too many failures in a row."""
-        if failed >= self._give_up_after:
+        if failed >= self._prepared.experiment.give_up_after:
             self.stop(f"the last {failed} {what} failed, the last one with {named_error(error, _MAX_ERROR)}")
 
-    def _fetch(self, outcome: Outcome, request: Retrieve | Embed | ReadSources) -> object:
-        """The contexts, vectors or texts that a method requests."""
-        item = outcome.item
-        if isinstance(request, Retrieve):
-            outcome.embedded += self._retrieval.embeds(item.cell, request.questions)
-        elif isinstance(request, Embed):
-            outcome.embedded += [*request.questions, *request.texts]
-        return self._retrieval.fetch(item.cell, item.question, request)
-
-    def _request_replies(self, work: _Work, request: Generate | _AskModel) -> bool:
+    def _request_replies(self, outcome: Outcome, request: Generate | _AskModel) -> bool:
         """Look up the replies and queue the missing calls; return whether all replies are known."""
-        cell = work.outcome.item.cell
-        work.judging = isinstance(request, _AskModel)
+        cell = outcome.item.cell
+        outcome.judging = isinstance(request, _AskModel)
         model = request.model if isinstance(request, _AskModel) else cell.caller or ""
-        work.requested = []
-        work.replies = {}
+        outcome.requested = []
+        outcome.replies = {}
         for prompt in request.prompts:
             key = self._key(model, prompt, cell)
-            work.requested.append((prompt.step, key))
-            if key in work.replies:
+            outcome.requested.append((prompt.step, key))
+            if key in outcome.replies:
                 continue
-            known = None if key in self._waiting else self._known(key)
-            work.replies[key] = known
-            if known is not None:
-                work.outcome.reused = work.outcome.reused or not work.judging
+            stored = None if key in self._waiting else self._cache.reply(key)
+            outcome.replies[key] = stored and stored.completion
+            if stored is not None:
+                outcome.reused = outcome.reused or not outcome.judging
                 continue
             if key not in self._waiting:
                 self._waiting[key] = []
                 self._calls.append(PendingCall(key, model, prompt, self._spending.at_most(model, prompt)))
-            self._waiting[key].append(work)
-        return all(work.replies.values())
+            self._waiting[key].append(outcome)
+        return all(outcome.replies.values())
 
     def _key(self, model: str, prompt: Prompt, cell: Cell) -> str:
-        return prompt_key(self._models[model].identity, prompt, cell.repeat)
+        return prompt_key(self._prepared.models[model].identity, prompt, cell.repeat)
 
-    def _known(self, key: str) -> Completion | None:
-        stored = self._cache.reply(key)
-        return stored and stored.completion
-
-    def _take_replies(self, work: _Work) -> tuple[Completion | None, ...]:
+    def _take_replies(self, outcome: Outcome) -> tuple[Completion | None, ...]:
         """The replies in the order of the prompts; also records them as calls of the item."""
-        replies = tuple(work.replies[key] for _, key in work.requested)
-        calls = work.outcome.metric_calls if work.judging else work.outcome.calls
-        calls += [
-            called
-            for called, reply in zip(work.requested, replies, strict=True)
-            if reply is not None and reply.error is None
-        ]
+        replies = tuple(outcome.replies[key] for _, key in outcome.requested)
+        calls = outcome.metric_calls if outcome.judging else outcome.calls
+        pairs = zip(outcome.requested, replies, strict=True)
+        calls += [called for called, reply in pairs if reply is not None and reply.error is None]
         return replies
 
     def _begin_calls(self) -> None:
@@ -310,91 +275,63 @@ class Engine:
                 return
             self._calls.popleft()
             self._spending.reserve(call.at_most)
-            self._caller.begin(call)
+            self.running += 1
+            threading.Thread(target=self._call, args=(call,), name="oprag-model", daemon=True).start()
 
-    def _deliver(self, made: Made) -> None:
+    def _call(self, call: PendingCall) -> None:
+        try:
+            self._finished.put((call, self._stored(call)))
+        except BaseException as error:  # noqa: BLE001 - raised again by `_take`
+            self._finished.put((call, error))
+
+    def _stored(self, call: PendingCall) -> Completion:
+        """Make a call, and store its reply, so that it is not lost if the process ends."""
+        model, step = self._prepared.models[call.model], call.prompt.step
+        completion = ask(model, call.prompt)
+        if completion.error is not None:
+            details = error_name(completion.error), error_message(completion.error), completion.seconds
+            self._cache.put_failure(FailedCall(call.key, model.identity, step, *details))
+            return completion
+        usage = completion.usage
+        if usage is None:  # the model does not report it
+            counter = self._prepared.experiment.token_counter
+            usage = Usage(count(call.prompt.text, counter), count(completion.text, counter), 0, estimated=True)
+        about = (call.key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
+        # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
+        return self._cache.put_reply(Reply(*about, self._spending.cost(call.model, usage))).completion
+
+    def _take(self) -> list[tuple[PendingCall, Completion]]:
+        """Wait for a call to finish; return all finished calls."""
+        taken: list[tuple[PendingCall, Completion]] = []
+        while not taken or not self._finished.empty():
+            try:
+                # A wait without a timeout could not be interrupted with Ctrl-C on Windows.
+                call, completion = self._finished.get(timeout=0.5)
+            except Empty:
+                self._tell()
+                continue
+            self.running -= 1
+            if isinstance(completion, BaseException):
+                raise completion
+            taken.append((call, completion))
+        self._tell()
+        return taken
+
+    def _deliver(self, call: PendingCall, completion: Completion) -> None:
         """Deliver a reply to all items that wait for it."""
-        call, completion = made
         self._spending.settle(call.at_most, call.model, completion)
         if isinstance(completion.error, MissingExtraError | ExperimentError):
             raise completion.error
         self._failed_calls = 0 if completion.error is None else self._failed_calls + 1
         self._give_up(self._failed_calls, "calls", completion.error)
-        for work in self._waiting.pop(call.key):
-            if work.replies.get(call.key, completion) is not None:
+        for outcome in self._waiting.pop(call.key):
+            if outcome.replies.get(call.key, completion) is not None:
                 continue  # the item has already ended, since another of its calls failed
-            work.replies[call.key] = completion
-            if completion.error is not None or all(work.replies.values()):
+            outcome.replies[call.key] = completion
+            if completion.error is not None or all(outcome.replies.values()):
                 # A failed call ends the item, so do not wait for its other calls.
-                self._ready.append((work, self._take_replies(work)))
-                work.replies = {}
-
-
-class ModelCaller:
-    """Calls models, each call in its own thread, and stores their replies.
-
-    The threads are daemons, so that a process can exit without waiting for a model.
-    """
-
-    def __init__(
-        self,
-        models: Mapping[str, Model],
-        count_tokens: TokenCounter,
-        cache: WorkCache,
-        spending: Spending,
-        tell: Callable[[], None] = lambda: None,  # called after each call, and twice a second while waiting
-    ) -> None:
-        self._models = models
-        self._count = count_tokens
-        self._cache = cache
-        self._spending = spending
-        self._tell = tell
-        self._done: SimpleQueue[Made | BaseException] = SimpleQueue()
-        self.running = 0  # number of calls in flight
-
-    def begin(self, call: PendingCall) -> None:
-        """Start a call; its reply will be stored."""
-        self.running += 1
-        threading.Thread(target=self._work, args=(call,), name="oprag-model", daemon=True).start()
-
-    def take(self) -> list[Made]:
-        """Wait for a call to finish; return all finished calls."""
-        taken: list[Made] = []
-        while not taken or not self._done.empty():
-            try:
-                # A wait without a timeout could not be interrupted with Ctrl-C on Windows.
-                made = self._done.get(timeout=0.5)
-            except Empty:
-                self._tell()
-                continue
-            self.running -= 1
-            if isinstance(made, BaseException):
-                raise made
-            taken.append(made)
-        self._tell()
-        return taken
-
-    def _work(self, call: PendingCall) -> None:
-        try:
-            self._done.put(self._made(call))
-        except BaseException as error:  # noqa: BLE001 - raised again by `take`
-            self._done.put(error)
-
-    def _made(self, call: PendingCall) -> Made:
-        """Make a call, and store its reply."""
-        model, step = self._models[call.model], call.prompt.step
-        completion = ask(model, call.prompt)
-        if completion.error is not None:
-            details = error_name(completion.error), error_message(completion.error), completion.seconds
-            self._cache.put_failure(FailedCall(call.key, model.identity, step, *details))
-            return Made(call, completion)
-        usage = completion.usage
-        if usage is None:  # the model does not report it
-            usage = Usage(count(call.prompt.text, self._count), count(completion.text, self._count), 0, estimated=True)
-        about = (call.key, model.identity, step, completion.text, usage, completion.finish_reason, completion.seconds)
-        # Use the reply as stored, so that a repeated run, which reads it from the file, gives the same results.
-        kept = self._cache.put_reply(Reply(*about, self._spending.cost(call.model, usage)))
-        return Made(call, kept.completion)
+                self._ready.append((outcome, self._take_replies(outcome)))
+                outcome.replies = {}
 
 
 def ask(model: Model, prompt: Prompt) -> Completion:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from oprag._internal.masking import describe
 from oprag.compare.data.data_set import Question, whole_text
 from oprag.compare.db.records import CELL_COLUMNS, CellRecord, QuestionRecord, key_of
 from oprag.compare.experiment import Experiment
 from oprag.compare.experiment_methods import PIPELINE, Pipeline, kind_of
-from oprag.compare.grid import Cell, Cells, axes
-from oprag.compare.metrics.judge import Judge, JudgeMetric, judge_metric
+from oprag.compare.grid import Cell, axes
+from oprag.compare.metrics.judge import Judge, judge_metric
 from oprag.compare.metrics.registry import COSINE, NOT_BETTER, Metric, as_metric, metric_name
 from oprag.compare.providers.chat_models import Model
 from oprag.compare.providers.identity import qualified_name
@@ -23,19 +23,15 @@ from oprag.methods.prompts import STEPS, Prompts, changed_prompts
 
 __all__ = ["PreparedExperiment", "Scorable", "WorkItem"]
 
+T = TypeVar("T")
+
 
 class WorkItem(NamedTuple):
-    """A question in a cell, with their keys."""
+    """A question in a cell."""
 
     cell: Cell
     question: Question
-    cell_key: str
-    question_key: str
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """The keys of the cell and of the question."""
-        return self.cell_key, self.question_key
+    place: tuple[str, str]  # the keys of the cell and of the question
 
 
 class Scorable(NamedTuple):
@@ -71,15 +67,15 @@ class PreparedExperiment:
         vars(other).update(parts)
         return other
 
-    @cached_property
-    def cells(self) -> Cells:
+    @property
+    def cells(self) -> Sequence[Cell]:
         """The cells of the experiment."""
-        return self.experiment.grid_cells
+        return self.experiment.grid_cells.cells
 
     @cached_property
     def models(self) -> dict[str, Model]:
         """The models that a cell or a judge uses, by name in the experiment."""
-        answering = [cell.caller for cell in self.cells.cells if cell.caller is not None]
+        answering = [cell.caller for cell in self.cells if cell.caller is not None]
         judging = [judge.model for judge in self._used_judges.values()]
         names = dict.fromkeys([*answering, *judging])
         return {name: self.opened(name, self.source_of(name), planned=self._planned) for name in names}
@@ -87,7 +83,7 @@ class PreparedExperiment:
     @cached_property
     def embedders(self) -> dict[str, ExperimentEmbedder]:
         """The embedders that a cell uses, by name in the experiment."""
-        used = dict.fromkeys(cell.embedder for cell in self.cells.cells if cell.embedder)
+        used = dict.fromkeys(cell.embedder for cell in self.cells if cell.embedder)
         return {name: self._open_embedder("embedder", name, self.experiment.embedders[name]) for name in used}
 
     @cached_property
@@ -101,7 +97,7 @@ class PreparedExperiment:
     @property
     def _used_judges(self) -> Mapping[str, Judge]:
         """The judges, if any cell generates answers for them."""
-        has_answers = any(kind_of(cell.method).writes for cell in self.cells.cells)
+        has_answers = any(kind_of(cell.method).writes for cell in self.cells)
         return self.experiment.judges if has_answers else {}
 
     def source_of(self, name: str) -> ModelSpec | Pipeline:
@@ -116,37 +112,27 @@ class PreparedExperiment:
         """Open a model."""
         if isinstance(source, Pipeline):
             return Model(f"{name} version {source.version}", source.complete)
-        model: Model = _opened("model", name, partial(source.open, name, planned=planned))
-        return model
+        return _opened("model", name, partial(source.open, name, planned=planned))
 
     def _open_embedder(self, what: str, name: str, spec: EmbedderSpec) -> ExperimentEmbedder:
-        embedder: ExperimentEmbedder = _opened(what, name, partial(spec.open, name, planned=self._planned))
-        return embedder
+        return _opened(what, name, partial(spec.open, name, planned=self._planned))
 
     @cached_property
     def metrics(self) -> list[Metric]:
         """The metrics of the experiment."""
-        judges = self.experiment.judges
-        return [
-            self._judge(one, judges[one]) if one in judges else _opened("metric", metric_name(one), as_metric, one)
-            for one in self.experiment.metrics
-        ]
+        return [self._metric(one) for one in self.experiment.metrics]
 
-    @cached_property
-    def judges(self) -> list[JudgeMetric]:
-        """The metrics that call a model."""
-        return [one for one in self.metrics if isinstance(one, JudgeMetric)]
-
-    def _judge(self, name: str, judge: Judge) -> Metric:
-        model = self.models[judge.model].identity if name in self._used_judges else ""
-        return judge_metric(name, judge, model)
+    def _metric(self, given: Any) -> Metric:
+        if isinstance(given, str) and (judge := self.experiment.judges.get(given)) is not None:
+            return judge_metric(given, judge, self.models[judge.model].identity if self._used_judges else "")
+        return _opened("metric", metric_name(given), partial(as_metric, given))
 
     @cached_property
     def scorable(self) -> dict[str, Scorable]:
         """The number of questions that each metric can score: the question and the method provide what it needs."""
         data = self.experiment.data
         methods: dict[str, set[str]] = {}
-        for cell in self.cells.cells:
+        for cell in self.cells:
             methods.setdefault(cell.data, set()).add(cell.method)
         found: dict[str, Scorable] = {}
         for metric in self.metrics:
@@ -168,8 +154,7 @@ class PreparedExperiment:
         if self.missing:
             return "; ".join(f"the data set {name!r} is missing: {why}" for name, why in self.missing.items())
         quality = {one.name: self.scorable[one.name] for one in self.metrics if not one.not_better}
-        uses_model = any(cell.caller for cell in self.cells.cells)
-        if not uses_model or not quality or any(one.questions for one in quality.values()):
+        if not quality or any(one.questions for one in quality.values()) or not any(cell.caller for cell in self.cells):
             return None
         needs: dict[str, list[str]] = {}
         for name, one in quality.items():
@@ -183,12 +168,12 @@ class PreparedExperiment:
     @cached_property
     def cell_records(self) -> list[CellRecord]:
         """The records of the cells."""
-        return [self._cell_record(cell) for cell in self.cells.cells]
+        return [self._cell_record(cell) for cell in self.cells]
 
     @cached_property
     def question_records(self) -> list[QuestionRecord]:
         """The records of the questions, grouped by data set."""
-        used = {cell.data for cell in self.cells.cells}
+        used = {cell.data for cell in self.cells}
         records: list[QuestionRecord] = []
         for name, data_set in self.experiment.data.items():
             if name not in used:
@@ -208,18 +193,16 @@ class PreparedExperiment:
     def items(self) -> Iterator[WorkItem]:
         """Every question in every cell, question by question, so that all cells progress equally."""
         by_data: dict[str, list[tuple[Cell, str]]] = {}
-        for cell, record in zip(self.cells.cells, self.cell_records, strict=True):
+        for cell, record in zip(self.cells, self.cell_records, strict=True):
             by_data.setdefault(cell.data, []).append((cell, record.key))
         keys = {(record.data, record.name): record.key for record in self.question_records}
         for name, cells in by_data.items():
-            # Group questions about the same documents, so that each index is only needed for a short time.
-            groups: dict[tuple[str, ...], list[Question]] = {}
-            for question in self.experiment.data[name].questions:
-                groups.setdefault(question.documents, []).append(question)
-            for questions in groups.values():
-                for question in questions:
-                    question_key = keys[name, question.id]
-                    yield from (WorkItem(cell, question, key, question_key) for cell, key in cells)
+            # Questions about the same documents follow each other, so that each index is only needed for a short time.
+            first: dict[tuple[str, ...], int] = {}
+            questions = self.experiment.data[name].questions
+            for question in sorted(questions, key=lambda one: first.setdefault(one.documents, len(first))):
+                question_key = keys[name, question.id]
+                yield from (WorkItem(cell, question, (key, question_key)) for cell, key in cells)
 
     def described(self) -> dict[str, Any]:
         """The description of the experiment in the results file."""
@@ -266,19 +249,19 @@ class PreparedExperiment:
         return CellRecord(key, stored, identity)
 
 
-def _opened(what: str, name: str, opening: Callable[..., Any], *arguments: Any) -> Any:
-    """Open a model, embedder, metric or store; errors are raised with its name."""
+def _opened(what: str, name: str, opening: Callable[[], T]) -> T:
+    """Open a model, embedder or metric; errors are raised with its name."""
     try:
-        return opening(*arguments)
+        return opening()
     except (ExperimentError, OptionError) as error:
         raise ExperimentError(f"{what}{name and f' {name!r}'}: {error}", error.value) from error
 
 
 def _prompts_key(prompts: Prompts) -> str:
     """The key of prompts: a hash of the templates rendered with their field names as values."""
-    shown: dict[str, Any] = {}
-    for step in STEPS:
-        template = getattr(prompts, step)
-        shown[step] = template.messages({name: f"{{{name}}}" for name in sorted(template.fields)})
+    templates: dict[str, Any] = {step: getattr(prompts, step) for step in STEPS}
+    shown = {
+        step: one.messages({name: f"{{{name}}}" for name in sorted(one.fields)}) for step, one in templates.items()
+    }
     texts = [prompts.instruction, prompts.choice_instruction, prompts.cite_instruction]
     return key_of("prompts", shown, texts)

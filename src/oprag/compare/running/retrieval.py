@@ -4,50 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oprag.chunk import Chunk, changed
-from oprag.compare.data.data_set import Question, page_starts, whole_text
+from oprag.chunk import Chunk, Place, PositionKind, Span, changed
+from oprag.compare.data.data_set import Evidence, Question, page_starts, whole_text
 from oprag.compare.db.records import WorkCache
 from oprag.compare.grid import Cell
+from oprag.compare.metrics.functions import touching
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.stores import Store
 from oprag.context import Context, ContextInputs, assemble
 from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
 from oprag.embedding.vector_cache import Kind, text_keys
-from oprag.index.document_index import DocumentIndex, SearchKind
+from oprag.index.document_index import ExactSearch, SearchKind
 from oprag.index.splitting import Split, counter_of, pieces_of
 from oprag.index.tokenizers import NamedTokenizer
 from oprag.methods.run import Embed, ReadSources, Retrieve
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
-from oprag.positions.retrieved import place as find_places
 
-__all__ = [
-    "Index",
-    "IndexSearch",
-    "Retrieval",
-    "VectorSource",
-    "search_of",
-]
-
-
-class IndexSearch(NamedTuple):
-    """The parameters of a search."""
-
-    kind: SearchKind  # how chunks are ranked
-    store: str  # name of the vector store
-    depth: int | None  # number of chunks to return; None for all
-
+__all__ = ["Index", "Retrieval", "VectorSource"]
 
 _BATCH_TEXTS = 256
 
 
 class VectorSource:
-    """A cached embedder: missing vectors are embedded and stored in batches."""
+    """A cached embedder: missing vectors are embedded and stored in batches; questions also stay in memory."""
 
     def __init__(self, embedder: Embedder, cache: WorkCache, *, keep_questions: bool = True) -> None:
         self.embedder = embedder
@@ -63,10 +48,7 @@ class VectorSource:
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape (number of texts, dimension)."""
         new = [text for text in dict.fromkeys(texts) if text not in self._questions]
-        if not self._keep_questions and new:
-            self._questions |= zip(new, as_vectors(self.embedder.embed_questions(new), len(new)), strict=True)
-        else:
-            self._questions |= self._vectors(new, "question")
+        self._questions |= self._vectors(new, "question")
         return self._stacked(texts, self._questions)
 
     def forget_questions(self) -> None:
@@ -78,7 +60,8 @@ class VectorSource:
 
     def _vectors(self, texts: Sequence[str], kind: Kind) -> dict[str, NDArray[np.float32]]:
         keys = dict(zip(distinct := list(dict.fromkeys(texts)), text_keys(distinct, kind), strict=True))
-        stored = self._cache.vectors(self.name, [*keys.values()])
+        is_kept = kind == "document" or self._keep_questions
+        stored = self._cache.vectors(self.name, [*keys.values()]) if is_kept else [None] * len(keys)
         known = {text: vector for text, vector in zip(keys, stored, strict=True) if vector is not None}
         missing = [text for text in keys if text not in known]
         embed = self.embedder.embed_questions if kind == "question" else self.embedder.embed_documents
@@ -87,7 +70,8 @@ class VectorSource:
             batch = missing[start : start + _BATCH_TEXTS]
             vectors = as_vectors(embed(batch), len(batch), dimension)
             dimension = vectors.shape[1]
-            self._cache.put_vectors(self.name, [keys[text] for text in batch], vectors)
+            if is_kept:
+                self._cache.put_vectors(self.name, [keys[text] for text in batch], vectors)
             known |= zip(batch, vectors, strict=True)
         return known
 
@@ -107,35 +91,39 @@ class Index:
         self._source = vectors
         self._factories = stores or {}
         self._stores: dict[str, Store] = {}
+        self._touching: dict[Sequence[Evidence], frozenset[int]] = {}
         count = counter_of(tokenizer.tokenizer) if split.splitter == "words" else None
         starts = {name: page_starts(text) for name, text in documents.items()}
-        chunks: list[Chunk] = []
+        self.chunks: list[Chunk] = []
         self.spans: list[tuple[str, int, int]] = []  # document, start and end in its whole text
         self.tokens: list[int] = []  # by the tokenizer
         for row, (window, stamp) in enumerate(pieces_of(documents, tokenizer.tokenizer, split)):
-            chunks.append(Chunk(window.text, row, metadata=stamp, id=str(row)))
-            first = starts[stamp["source"]][stamp.get("page", 1) - 1]
-            self.spans.append((stamp["source"], first + window.start, first + window.end))
+            source, page = stamp["source"], stamp.get("page")
+            # The splitter knows the place of each chunk, so that it is not decided again for each context.
+            span = Span(window.start, window.end, page)
+            place = Place((stamp["chunk_index"],), PositionKind.STAMPED, "chunk_index", span)
+            self.chunks.append(Chunk(window.text, row, source, stamp, id=str(row), place=place))
+            first = starts[source][(page or 1) - 1]
+            self.spans.append((source, first + window.start, first + window.end))
             self.tokens.append(window.tokens if count is None else count(window.text))
-        # Every chunk is stamped, so its position does not depend on others and can be found once for all contexts.
-        self.chunks = find_places(chunks, source_key=None, position_key=None).chunks
 
     @cached_property
     def vectors(self) -> NDArray[np.float32]:
         """The unit vectors of all chunks, of shape (number of chunks, dimension)."""
-        return self._source.embed_documents([chunk.text for chunk in self.chunks])
+        return self._source.embed_documents(self._texts)
+
+    def touching(self, evidence: Sequence[Evidence]) -> frozenset[int]:
+        """The rows of the chunks that overlap the evidence."""
+        if evidence not in self._touching:
+            self._touching[evidence] = touching(self.spans, evidence)
+        return self._touching[evidence]
 
     @cached_property
-    def _neighbors(self) -> NeighborReader:
+    def _all_neighbors(self) -> NeighborReader:
         return neighbors_among(self.chunks)
 
-    def _read_neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
-        return self._neighbors(chunk, number)  # made for the first context that reads them
-
-    def forget_questions(self) -> None:
-        """Forget the vectors of questions, so that the next one is embedded again."""
-        if "_dense_index" in vars(self):
-            self._dense_index.forget_questions()
+    def _neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
+        return self._all_neighbors(chunk, number)  # made for the first context that reads them
 
     def close(self) -> None:
         """Close the stores."""
@@ -143,9 +131,11 @@ class Index:
             store.close()
         self._stores.clear()
 
-    def given(self, question: str, search: IndexSearch, *, with_vectors: bool) -> ContextInputs:
-        """The inputs of a context for a question: the result of a search."""
-        hits = self._search(question, search)
+    def given(
+        self, question: str, search: SearchKind, store: str, depth: int | None, *, with_vectors: bool
+    ) -> ContextInputs:
+        """The inputs of a context for a question: the result of a search, of all chunks if `depth` is None."""
+        hits = self._search(question, search, store, min(depth or len(self.chunks), len(self.chunks)))
         vectors: Any = [None] * len(hits)
         vector = None
         if with_vectors:
@@ -155,33 +145,32 @@ class Index:
             changed(self.chunks[row], rank=rank, score=score, vector=row_vector)
             for rank, ((row, score), row_vector) in enumerate(zip(hits, vectors, strict=True))
         ]
-        return ContextInputs(chunks, vector, self._read_neighbors)
+        return ContextInputs(chunks, vector, self._neighbors)
 
-    def _search(self, question: str, search: IndexSearch) -> list[tuple[int, float | None]]:
+    def _search(self, question: str, search: SearchKind, store: str, depth: int) -> list[tuple[int, float]]:
         """The rows and scores of the chunks found, best first."""
         if not self.chunks:
             return []
-        depth = len(self.chunks) if search.depth is None else min(search.depth, len(self.chunks))
-        if search.store == "index":
-            index = self._bm25_index if search.kind == "bm25" else self._dense_index
-            return [(int(chunk.id or 0), chunk.score) for chunk in index.search(question, depth, search.kind)]
+        if search == "bm25":
+            return self._by_words.search(question, None, depth, "bm25")
         (vector,) = self._source.embed_questions([question])
-        return [*self._store(search.store).search(vector, depth)]
+        if store == "index":
+            return self._by_vectors.search(question, vector, depth, search)
+        if store not in self._stores:
+            self._stores[store] = Store(store, self._texts, self.vectors, self._factories.get(store))
+        return self._stores[store].search(vector, depth)
 
-    def _store(self, name: str) -> Store:
-        if name not in self._stores:
-            texts = [chunk.text for chunk in self.chunks]
-            self._stores[name] = Store(name, texts, self.vectors, self._factories.get(name))
-        return self._stores[name]
-
-    @cached_property
-    def _dense_index(self) -> DocumentIndex:
-        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks), self.vectors, self._source)
+    @property
+    def _texts(self) -> list[str]:
+        return [chunk.text for chunk in self.chunks]
 
     @cached_property
-    def _bm25_index(self) -> DocumentIndex:
-        # BM25 needs no vectors.
-        return DocumentIndex([chunk.text for chunk in self.chunks], [{}] * len(self.chunks))
+    def _by_vectors(self) -> ExactSearch:
+        return ExactSearch(self._texts, self.vectors)
+
+    @cached_property
+    def _by_words(self) -> ExactSearch:
+        return ExactSearch(self._texts, np.empty((0, 0), np.float32))  # BM25 needs no vectors
 
 
 _WARMUP_QUESTION = "anything"
@@ -207,9 +196,8 @@ class Retrieval:
         }
         self._embedded: set[tuple[str, str]] = set()  # data sets whose questions an embedder has embedded
         self._indexes: dict[Hashable, Index] = {}  # the most recently used last
-        self._inputs: dict[Hashable, ContextInputs] = {}
-        self._contexts: dict[Hashable, Context] = {}
-        self._chunks = 0  # of both
+        self._found: dict[Hashable, tuple[ContextInputs, dict[Hashable, Context]]] = {}
+        self._chunks = 0  # of all of them
 
     def fetch(self, cell: Cell, question: Question, request: Retrieve | Embed | ReadSources) -> Any:
         """The contexts, vectors or texts that a method requests for a question."""
@@ -267,13 +255,12 @@ class Retrieval:
     def make_ready(self, cell: Cell, question: Question) -> None:
         """Do what does not belong to an answer: build the index, load the embedder, forget earlier searches."""
         if cell.embedder:
-            index = self.index(cell, question.documents)
-            index.given(_WARMUP_QUESTION, search_of(cell), with_vectors=bool(self.embeds(cell, [question.text])))
+            with_vectors = bool(self.embeds(cell, [question.text]))
+            search = cell.search, cell.store, cell.context_options.candidates
+            self.index(cell, question.documents).given(_WARMUP_QUESTION, *search, with_vectors=with_vectors)
         self._forget()
         for source in self._vectors.values():
             source.forget_questions()
-        for index in self._indexes.values():
-            index.forget_questions()
 
     def close(self) -> None:
         """Close the stores."""
@@ -282,29 +269,23 @@ class Retrieval:
         self._indexes.clear()
 
     def _context(self, cell: Cell, documents: tuple[str, ...], index: Index, question: str) -> Context:
-        search, options = search_of(cell), cell.context_options
+        options = cell.context_options
+        search = cell.search, cell.store, options.candidates
         place = cell.data, documents, cell.split, cell.embedder, search, question, options.needs_vectors
-        context = self._contexts.get((place, options, cell.options.cite))
-        if context is None:
-            inputs = self._inputs.get(place)
-            if inputs is None:
-                inputs = index.given(question, search, with_vectors=options.needs_vectors)
+        inputs, contexts = self._found.get(place) or (
+            index.given(question, *search, with_vectors=options.needs_vectors),
+            dict[Hashable, Context](),
+        )
+        if (key := (options, cell.options.cite)) not in contexts:
             context = assemble(inputs, cell.options.numbered(options))
             # Questions follow each other, so contexts of earlier ones are rarely needed again.
             if self._chunks > _MAX_CHUNKS:
                 self._forget()
             self._chunks += len(inputs.chunks) + len(context.kept) + len(context.dropped)
-            self._inputs[place] = inputs
-            self._contexts[place, options, cell.options.cite] = context
-        return context
+            contexts[key] = context
+            self._found[place] = inputs, contexts
+        return contexts[key]
 
     def _forget(self) -> None:
-        self._inputs.clear()
-        self._contexts.clear()
+        self._found.clear()
         self._chunks = 0
-
-
-def search_of(cell: Cell) -> IndexSearch:
-    """The search parameters of a cell."""
-    options = cell.context_options
-    return IndexSearch(cell.search, cell.store, options.candidates)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag._internal.files.opening import open_regular
+from oprag._internal.files.reading import open_regular
 from oprag.compare.data.read import DataSetBuilder
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from oprag._internal.files.limits import DEFAULTS, limit, variable
+from oprag._internal.files.reading import DEFAULTS, limit, variable
 from oprag.errors import OptionError
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "data_formats.md").read_text(encoding="utf-8")
