@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from oprag.compare import read_data
-from oprag.compare.data.formats import FORMATS
-from oprag.compare.data.read import format_options
+from oprag.compare.data.read import FORMATS, format_options
 from tests.compare.data.writing import evidence_texts, write
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "data_formats.md").read_text(encoding="utf-8")

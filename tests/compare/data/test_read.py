@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from oprag.compare import read_data
-from oprag.compare.data.formats import FORMATS
+from oprag.compare.data.read import FORMATS
 from oprag.errors import InputFileError, OptionError
 from tests.compare.data.writing import compressed, refused, write, write_lines
 

@@ -1,4 +1,4 @@
-"""The formats of question sets: a table of functions that turn a record of each into lines of our own format."""
+"""Published formats of question sets: a table of functions that turn a record of each into lines of our own format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from oprag.compare.data.files import (
     Record,
     as_list,
     csv_records,
-    documents_by_name,
     documents_in,
     files_in,
     json_lines,
@@ -30,7 +29,7 @@ from oprag.options import check_bool, check_choice, check_text
 if TYPE_CHECKING:
     from oprag.compare.data.read import DataSetBuilder
 
-__all__ = ["FORMATS", "Format", "Line"]
+__all__ = ["PUBLISHED", "Format", "Line"]
 
 Line = Mapping[str, Any]
 """A line of our own format: docs/reference/data_formats.md."""
@@ -43,19 +42,6 @@ class Format(NamedTuple):
     records: Callable[[DataSetBuilder], Iterable[Record]]
     # The documents that lines name, given the option `documents`; None if records contain their documents.
     documents: Callable[[DataSetBuilder, Path | None], Documents] | None = None
-
-
-def _own_lines(builder: DataSetBuilder) -> Iterable[Record]:
-    path = builder.path
-    return json_lines(builder, needed_file(path, "questions.jsonl") if path.is_dir() else path)
-
-
-def _own_documents(builder: DataSetBuilder, documents: Path | None) -> Documents:
-    return documents_by_name(documents, builder.path if builder.path.is_dir() else builder.path.parent, builder)
-
-
-def _oprag(record: Record) -> Iterable[Line]:
-    return [record.fields]
 
 
 def _infinitebench(record: Record) -> Iterable[Line]:
@@ -199,8 +185,7 @@ def _lines(builder: DataSetBuilder) -> Iterable[Record]:
     return json_lines(builder, builder.path)
 
 
-FORMATS: Mapping[str, Format] = {
-    "oprag": Format(_oprag, _own_lines, _own_documents),
+PUBLISHED: Mapping[str, Format] = {
     "infinitebench": Format(_infinitebench, _lines),
     "kg_rag": Format(_kg_rag, lambda builder: csv_records(builder, builder.path), _kg_rag_documents),
     "longbench": Format(_longbench, lambda builder: json_records(builder, builder.path)),
@@ -211,8 +196,6 @@ FORMATS: Mapping[str, Format] = {
     "qmsum": Format(_qmsum, _meetings),
     "quality": Format(_quality, _articles),
 }
-"""All formats by name, oprag's own first."""
-
 
 # Elements that start a new line. Line breaks of the source are kept: published articles with `<pre>` rely on them.
 _BREAKS = frozenset(

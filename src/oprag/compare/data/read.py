@@ -25,17 +25,20 @@ from oprag.compare.data.files import (
     Row,
     as_list,
     document_file,
+    documents_by_name,
     file_inside,
     is_within,
+    json_lines,
+    needed_file,
     stem,
     without_gz,
 )
-from oprag.compare.data.formats import FORMATS, Line
+from oprag.compare.data.formats import PUBLISHED, Format, Line
 from oprag.compare.validation import Name, Natural, Text, pydantic
 from oprag.errors import DataError, InputFileError, OptionError
 from oprag.options import check_choice, check_count, check_names, check_text
 
-__all__ = ["DataSetBuilder", "format_options", "read_data"]
+__all__ = ["FORMATS", "DataSetBuilder", "format_options", "read_data"]
 
 
 def format_options(format: str) -> tuple[str, ...]:  # noqa: A002  # the usual name
@@ -134,6 +137,22 @@ def _read_questions(builder: DataSetBuilder, name: str, *, documents: Path | Non
 
 _Texts = Annotated[list[Text], pydantic.BeforeValidator(as_list)]
 _Names = Annotated[list[Name], pydantic.Field(min_length=1), pydantic.BeforeValidator(as_list)]
+
+
+def _own_lines(builder: DataSetBuilder) -> Iterable[Record]:
+    path = builder.path
+    return json_lines(builder, needed_file(path, "questions.jsonl") if path.is_dir() else path)
+
+
+def _own_documents(builder: DataSetBuilder, documents: Path | None) -> Documents:
+    return documents_by_name(documents, builder.path if builder.path.is_dir() else builder.path.parent, builder)
+
+
+FORMATS: Mapping[str, Format] = {
+    "oprag": Format(lambda record: [record.fields], _own_lines, _own_documents),
+    **PUBLISHED,
+}
+"""All formats by name, oprag's own first."""
 
 
 class _Span(pydantic.BaseModel):
