@@ -25,6 +25,7 @@ __all__ = [
     "as_texts",
     "chunks_with",
     "has_own_adapter",
+    "is_named",
     "parts",
     "refuse_unknown",
     "register_store",
@@ -211,11 +212,13 @@ def parts(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def source_in(chunk: StoredChunk, field: str) -> str | None:
-    """Return the source name of a chunk from a metadata key; its document's id for a node and `DOCUMENT_ID_FIELDS`.
+def is_named(value: Any, sources: Collection[str]) -> bool:
+    """Return whether the value of a metadata key names one of these sources."""
+    return value in sources if type(value) is str else source_name(value) in sources
 
-    LlamaIndex's vector stores write that id under these keys, overwriting metadata of the same name.
-    """
+
+def source_in(chunk: StoredChunk, field: str) -> str | None:
+    """Return the source name of a chunk; that of its document for a node: stores overwrite `DOCUMENT_ID_FIELDS`."""
     by_document = chunk.node is not None and field in DOCUMENT_ID_FIELDS
     return source_name(chunk.node.ref_doc_id if by_document else chunk.metadata.get(field))
 

@@ -172,3 +172,24 @@ def test_a_docstore_that_cannot_replace_a_document(corpus: Corpus):
     assert set(adapter.vectors(["0", "2", "9"])) == {"0", "2"}
     with pytest.raises(OptionError, match="with an InMemoryDocstore only, got DocstoreFn"):
         adapter.write({"0": {"chunk_index": 0}})
+
+
+def test_a_listing_shows_what_is_stored_now(corpus: Corpus):
+    from langchain_community.vectorstores import FAISS
+
+    given = [Document(text, metadata={"source": 7}) for text in corpus.texts[:6]]
+    store = FAISS.from_documents(given, KnownEmbeddings(corpus), ids=list("abcdef"))
+    adapter = adapter_of(store)
+    assert adapter is not None
+
+    def listed(source: str) -> str:
+        return "".join(chunk.key for chunk in adapter.chunks("source", [source]) or ())
+
+    assert listed("7") == "abcdef"
+    store.delete(["b"])
+    documents = store.docstore._dict
+    documents["d"].metadata["source"] = "7.pdf"
+    missing = documents.pop("e")
+    assert (listed("7"), listed("7.pdf")) == ("acf", "d")
+    documents["e"] = missing
+    assert (listed("7"), adapter.in_sequence({"f", "e", "b"})) == ("acef", ["e", "f"])
