@@ -14,7 +14,7 @@ from oprag.options import ContextOptions, SourceKey, check_count
 from oprag.positions.check_report import Note, PositionCheck, SourceCheck
 from oprag.positions.copies import copies_of
 from oprag.positions.readings import stamped_by_store
-from oprag.positions.retrieved import UNNAMED, doubts, place
+from oprag.positions.retrieved import UNNAMED, about_sources, place
 from oprag.positions.source_names import field_of, source_of, warn_about_key
 from oprag.positions.source_order import ADDED_AGAIN, Listing, SourceOrder, order_of
 from oprag.positions.source_text import SourceText
@@ -26,9 +26,6 @@ _ALL = 1_000_000_000  # more chunks than any store contains
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
 _IN_PARTS = "the order of a source can be told from all of its chunks, but not from the few that a search returns"
-# Minimum number and share of chunks inside others of a source that was split with two chunk sizes.
-_MIN_INSIDE = 3
-_INSIDE = 0.05
 
 
 class Checked(NamedTuple):
@@ -122,7 +119,7 @@ class _Finding(NamedTuple):
 def _findings(sample: _Sample, options: ContextOptions, read_source: Callable[[str], str] | None) -> Iterator[_Finding]:
     """Yield the finding about each source; chunks without a source form one source."""
     placed = place(sample.chunks, options.source_key, options.position_key)
-    about_sources = {chunk.source: doubt for doubt in doubts(placed, (), options) for chunk in doubt.chunks}
+    doubts = {chunk.source: doubt for doubt in about_sources(placed, options) for chunk in doubt.chunks}
     unnamed: list[Chunk] = []
     for name, group in placed.groups.items():
         source = group[0].source
@@ -131,11 +128,11 @@ def _findings(sample: _Sample, options: ContextOptions, read_source: Callable[[s
             continue
         chunks = [changed(sample.chunks[chunk.rank], source=source) for chunk in group]
         found = _finding(chunks, sample.listings[source], options, read_source)
-        doubt = about_sources.get(source)
+        doubt = doubts.get(source)
         yield found if doubt is None or found.problem else found._replace(problem=doubt.what, cause=doubt.cause)
     if unnamed:
         listing = Listing(unnamed)
-        doubt = about_sources.get(None)
+        doubt = doubts.get(None)
         what = "the only chunk does not name its source" if doubt is None else doubt.what
         yield _Finding(None, order_of(listing)._replace(kind=PositionKind.NONE, field=""), listing, what, UNNAMED)
 
@@ -169,9 +166,11 @@ def _finding(
 
 
 def order_by_text(
-    listing: Listing, read_source: Callable[[str], str], *, trusted: bool = False
+    listing: Listing, read_source: Callable[[str], str] | None, *, trusted: bool = False
 ) -> tuple[SourceOrder, int, str]:
     """Return the order of a source by its text, the number of chunks that it lacks, and why it cannot be read."""
+    if read_source is None:
+        return order_of(listing), 0, ""
     try:
         text = SourceText(read_source(listing.chunks[0].source or ""))
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything
@@ -185,7 +184,7 @@ def order_by_text(
 
 def _main(order: SourceOrder) -> str:
     """Return the cause of doubt to fix first: nothing helps a source whose versions are mixed."""
-    causes = order.doubts_among(range(len(order.chunks)))
+    causes = order.doubts_among()
     return ADDED_AGAIN if ADDED_AGAIN in causes else next(iter(causes), "")
 
 
@@ -230,28 +229,8 @@ def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], suggesti
             "returns duplicates",
             suggestions.deletion(again[0].source),
         )
-    if sizes := [found for found in findings if found.source is not None and _has_two_sizes(found.order)]:
-        yield Note(
-            f"the text of {counted(len(sizes), 'source')}, such as {describe(sizes[0].source)}, was added in chunks of "
-            "different sizes, so a search returns parts of it repeatedly",
-            suggestions.deletion(sizes[0].source),
-        )
     if unread := [found for found in findings if found.unread]:
         yield Note(
             f"the text of {counted(len(unread), 'source')} cannot be read, such as {describe(unread[0].source)}: "
             f"{clean(unread[0].unread)}"
         )
-
-
-def _has_two_sizes(order: SourceOrder) -> bool:
-    """Return whether several chunks of a source are inside others, as no splitter makes them in one call."""
-    if any(chunk.parent_id or chunk.child_ids for chunk in order.chunks):
-        return False
-    spans = {(str(span.page), span.start, -span.end) for span in order.spans if span is not None}
-    inside, page, last = 0, "", 0
-    for on_page, _, end in sorted(spans):
-        if on_page == page and -end <= last:
-            inside += 1
-        else:
-            page, last = on_page, -end
-    return inside >= max(_MIN_INSIDE, _INSIDE * len(spans))

@@ -60,12 +60,7 @@ class _Part(NamedTuple):
 
 
 def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int, Again]:
-    """Return the chunks of a listing in store order that were added again, by their indices.
-
-    Args:
-        chunks: The chunks.
-        by_text: Whether to compare texts alone: in an edited version, the offsets of most chunks differ.
-    """
+    """Return the chunks of a listing in store order that were added again, by their indices."""
     stamped = len({comparable(chunk.metadata.get(NUMBERING_FIELD)) for chunk in chunks}) == 1
     names = [(chunk.text, (), None) if by_text else _identity(chunk, stamped=stamped) for chunk in chunks]
     first: dict[Any, int] = {}

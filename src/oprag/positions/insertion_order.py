@@ -48,7 +48,6 @@ _PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, 
 
 # Several chunks share a page or another number; other values belong to one text.
 _PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
-_OFFSETS = frozenset({*START_FIELDS, LOCATED, "span"})
 
 _Known = list[tuple[int, Key]]
 
@@ -73,18 +72,11 @@ class Witness(NamedTuple):
 def confirmed_order(
     chunks: Sequence[Chunk], located: Sequence[Span | None], overlaps: Sequence[int], *, complete: bool = True
 ) -> Witness | None:
-    """Return the order of the chunks of a source if a field confirms the sequence of the store.
+    """Return the order of the chunks of a source if a field confirms the sequence in which the store received them.
 
-    A field confirms it if its values count up along the sequence. They may begin again, such as page labels of a file
-    with several parts, page numbers of several files, or offsets that count from each page. A part that fills a gap of
-    an earlier one was added later, and goes there. Otherwise, nearly all values must agree with the sequence: a value
-    amid the sequence that does not is wrong, and one at its end belongs to a chunk that was added later.
-
-    Args:
-        chunks: All chunks of the source, in the sequence of the store.
-        located: The places of chunks in the text of the source; empty if it was not read.
-        overlaps: The overlap of each text with the next one.
-        complete: Whether these are all chunks of the source; values of a part of them must not begin again.
+    The values of such a field count up along the sequence, but for restarts (labels of a file with several parts, pages
+    of several files, offsets of each page) and parts that fill a gap, which were added later; or nearly all agree with
+    the sequence: a value amid it that does not is wrong, and one at its end belongs to a chunk that was added later.
     """
     metadata = [chunk.metadata for chunk in chunks]
     texts = [chunk.text for chunk in chunks]
@@ -108,7 +100,7 @@ def confirmed_order(
         known = _known(found, field)
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
             continue
-        sort = _Field(field not in _PAGES, -1 if field in _OFFSETS else 0, field in PAGE_NUMBER_FIELDS)
+        sort = _Field(field not in _PAGES, field in PAGE_NUMBER_FIELDS)
         # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
         # page numbers contradict it.
         once = field in {*NUMBER_FIELDS, LOCATED}
@@ -117,22 +109,15 @@ def confirmed_order(
         witness = witness or _mostly_rising(known, texts, sort)
         if witness is not None:
             stated = [value is not None for value in found]
-            unsure = _unsure_edges(known, stated, overlaps) | _without_room(known, texts, sort)
-            return witness._replace(field=field, unsure=witness.unsure | unsure)
+            return witness._replace(field=field, unsure=witness.unsure | _unsure_edges(known, stated, overlaps))
     return None
 
 
-def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets: bool) -> list[int] | None:
-    """Return the order if nearly all of these distinct keys agree with the sequence of the store, else None.
-
-    Args:
-        keys: The key of each chunk.
-        chunks: All chunks of the source, in the sequence of the store.
-        offsets: Whether the keys end with a start and an end offset.
-    """
+def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> list[int] | None:
+    """Return the order if nearly all of these distinct keys agree with the sequence of the store, else None."""
     known = [(index, key) for index, key in enumerate(keys) if key is not None]
     # Copies of a chunk share its key.
-    witness = _mostly_rising(known, [chunk.text for chunk in chunks], _Field(distinct=True, start=-2 if offsets else 0))
+    witness = _mostly_rising(known, [chunk.text for chunk in chunks], _Field(distinct=True))
     return None if witness is None else witness.order
 
 
@@ -153,21 +138,15 @@ class _Field(NamedTuple):
 
     Attributes:
         distinct: Whether two chunks of different text cannot share a value.
-        start: Where a key has a start offset in characters, counted from its end; 0 if it has none.
         is_page: Whether these are page numbers, which do not begin again in one file.
     """
 
     distinct: bool
-    start: int = 0
     is_page: bool = False
 
 
 def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
-    """Return the chunks before the first and after the last known one that nothing connects with these.
-
-    A chunk without the field was added by another call than those with one, before or after them; one whose value is
-    invalid was added by the same call.
-    """
+    """Return the chunks without the field at both ends that nothing connects: another call may have added them."""
     unsure: set[int] = set()
     for step, edge, end in ((-1, known[0][0], -1), (1, known[-1][0], len(stated))):
         connected = True
@@ -175,17 +154,6 @@ def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]
             connected = connected and (stated[index] or bool(overlaps[min(index, index - step)]))
             if not connected and not stated[index]:
                 unsure.add(index)
-    return frozenset(unsure)
-
-
-def _without_room(known: _Known, texts: Sequence[str], field: _Field) -> frozenset[int]:
-    """Return the chunks without an offset that do not fit between the chunks before and after them."""
-    unsure: set[int] = set()
-    for (first, low), (second, high) in pairwise(known) if field.start else ():
-        between = range(first + 1, second)
-        room = high[field.start] - low[field.start] - len(texts[first])
-        if low < high and room < sum(len(texts[index]) for index in between) / 2:
-            unsure.update(between)
     return frozenset(unsure)
 
 
@@ -272,10 +240,7 @@ def _follows(before: tuple[int, Key], after: tuple[int, Key], texts: Sequence[st
 
 
 def _begins_again(part: _Known, earlier: Sequence[_Known], lowest: Mapping[Any, Key]) -> bool:
-    """Return whether a part begins low, and either in a new style or with values of an earlier part.
-
-    A part without values of an earlier one may be a piece of the same numbering that was added out of turn.
-    """
+    """Return whether a part begins low, in a new style or with values of an earlier part; else it is out of turn."""
     first = part[0][1]
     if not _is_low(first, lowest):
         return False
@@ -345,15 +310,9 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     within = {index for index, _ in kept}
     strays = dict(one for one in known if one[0] not in within)
     keys = [key for _, key in kept]
-    # Splitters that search for offsets write that of the first occurrence of a text for each of them, even if it is
-    # inside another chunk.
+    # Splitters that search for offsets write that of the first occurrence of a text for each of them.
     first = {(key, texts[index]) for index, key in kept}
-    repeats = {
-        index
-        for index, key in strays.items()
-        if (key, texts[index]) not in first and _is_inside(index, key, kept, keys, texts)
-    }
-    wrong = sum((key, texts[index]) not in first for index, key in strays.items()) - len(repeats)
+    wrong = sum((key, texts[index]) not in first for index, key in strays.items())
     last = kept[-1][0]
     most = 1 if len(known) < _FEW else (1 - _AGREES) * len(known)
     if field.is_page and all(index > last for index in strays):
@@ -366,11 +325,10 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     indices = {index for index, _ in known}
     for index, key in strays.items():
         place = bisect_right(keys, key)
-        if index < last and not field.distinct:
-            # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
-            unsure.update([index, *(one for one, value in kept if one > index and value < key)])
-            continue
-        if index in repeats or (index < last and _has_room(index, key, kept, texts, field)):
+        if index < last:
+            if not field.distinct:
+                # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
+                unsure.update([index, *(one for one, value in kept if one > index and value < key)])
             continue
         # It was added later.
         moved[index] = kept[place - 1][0] if place else -1
@@ -381,43 +339,11 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
         if not indices.issuperset(range(low + 1, high)):
             # It may also belong after a chunk without a value there.
             unsure.add(index)
-        if index > last:
-            # Chunks without a value after it were added with it, and those before it may have been.
-            after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
-            moved.update(dict.fromkeys(after, index))
-            unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
+        # Chunks without a value after it were added with it, and those before it may have been.
+        after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
+        moved.update(dict.fromkeys(after, index))
+        unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
     return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
-
-
-def _is_inside(index: int, key: Key, kept: _Known, keys: Sequence[Key], texts: Sequence[str]) -> bool:
-    """Return whether the text of a chunk is inside that of a chunk at its value."""
-    place = bisect_right(keys, key)
-    return any(texts[index] in texts[one] for one, _ in kept[max(0, place - 1) : place + 1])
-
-
-def _has_room(index: int, key: Key, kept: _Known, texts: Sequence[str], field: _Field) -> bool:
-    """Return whether a chunk amid the sequence can be where the sequence has it, so that its value is wrong."""
-    at = bisect_left(kept, index, key=lambda one: one[0])
-    if not 0 < at < len(kept):
-        return True
-    (before, low), (_, high) = kept[at - 1], kept[at]
-    start = field.start or -1
-    if low[:start] != high[:start]:
-        # The page of the chunk can be that of its neighbors, or one between them that has no other chunk.
-        return key[:start] in {low[:start], high[:start]} or _are_apart(low[:start], high[:start])
-    if field.start:
-        return bool(high[start] - low[start] - len(texts[before]) >= len(texts[index]) / 2)
-    return _are_apart(low[start:], high[start:])
-
-
-def _are_apart(low: Key, high: Key) -> bool:
-    """Return whether a number fits between two others; True if the value is not a number."""
-    before, after = low[-1], high[-1]
-    while isinstance(before, tuple) and isinstance(after, tuple) and before and after:
-        before, after = before[-1], after[-1]
-    if not isinstance(before, int | float) or not isinstance(after, int | float):
-        return True
-    return after - before > 1
 
 
 def _longest_rising(keys: Sequence[Key], *, distinct: bool) -> list[int]:

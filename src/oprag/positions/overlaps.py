@@ -30,11 +30,7 @@ _COINCIDENCES = 0.02
 
 
 def overlaps_of(texts: Sequence[str]) -> list[int]:
-    """Return the overlap of each text with the next, in characters.
-
-    The overlap is 0 if it proves nothing: other chunks have the same end or start, as with a form or a letterhead, or
-    it is much shorter than most of the others.
-    """
+    """Return the overlap of each text with the next in characters; 0 if it is short, or other chunks share its text."""
     starts, ends = Counter(text[:_MIN_OVERLAP] for text in texts), Counter(text[-_MIN_OVERLAP:] for text in texts)
     found = [
         overlap_of(before, after) if starts[after[:_MIN_OVERLAP]] == 1 == ends[before[-_MIN_OVERLAP:]] else 0
@@ -63,12 +59,7 @@ def overlap_of(before: str, after: str) -> int:
 
 
 def successors(texts: Sequence[str], overlaps: Sequence[int]) -> dict[int, int]:
-    """Return, by the index of a chunk, that of the chunk which it overlaps with text that occurs nowhere else.
-
-    Args:
-        texts: The texts of chunks of a source.
-        overlaps: Their `overlaps_of`.
-    """
+    """Return, by the index of a chunk, that of the chunk which it overlaps with text that occurs nowhere else."""
     following = {index: index + 1 for index, overlap in enumerate(overlaps) if overlap}
     apart = _apart(texts, overlaps)
     few = len(apart) <= _COINCIDENCES * (len(overlaps) - len(following))

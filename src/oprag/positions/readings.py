@@ -6,7 +6,7 @@ Which reading tells the order is decided in `oprag.positions.source_order`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -224,13 +224,7 @@ def located_reading(facts: Facts) -> Reading | None:
 
 
 def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterator[tuple[str, _Keys]]:
-    """Yield the fields that order the chunks of each page, with their keys: numbers and offsets may begin again on it.
-
-    Args:
-        facts: What the chunks state.
-        pages: The key of the page of each chunk.
-        page_field: The field of these keys.
-    """
+    """Yield the fields that order the chunks of each page, with their keys, which may begin again on each page."""
     for field in WITHIN_PAGE_FIELDS:
         if field in facts.fields:
             keys = _ordinals(facts.chunks, field)
@@ -266,10 +260,7 @@ def stamped_by_store(chunks: Sequence[Chunk]) -> bool:
 
 
 def numberings(chunks: Sequence[Chunk]) -> set[str | None]:
-    """Return the numberings that the stamps of one source come from; None stands for stamps without a numbering.
-
-    Each call of a stamping step starts at 0, so numbers from two numberings are not comparable.
-    """
+    """Return the numberings that the stamps come from: each call begins at 0, so numbers of two do not compare."""
     names = [name if isinstance(name := chunk.metadata.get(NUMBERING_FIELD), str) else None for chunk in chunks]
     if len(set(names)) > 1:
         stamped = [ordinal(chunk.metadata.get(STAMP_FIELD)) is not None for chunk in chunks]
@@ -293,11 +284,10 @@ def runs_against(keys: _Keys, others: _Keys) -> bool:
 
 
 def _chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
-    """Return a key (run, index in the run) for each chunk that links connect with another chunk.
+    """Return a key (run, index in it) for each chunk that links connect, also through one that was not retrieved.
 
-    Links also connect the two neighbors of a chunk that was not retrieved. A run is in source order. The relative order
-    of runs is unknown, so they are numbered by their best-ranked chunk. Links that branch, contradict each other or
-    form a cycle give no keys, and neither does an id that two different texts share.
+    The order of runs is unknown, so the run of the best-ranked chunk is first. Links that branch, contradict each other
+    or form a cycle give no keys, and neither does an id that two different texts share.
     """
     texts: dict[str, str] = {}
     following: dict[str, str] = {}
@@ -313,34 +303,28 @@ def _chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
                 continue
             if following.setdefault(before, after) != after or preceding.setdefault(after, before) != before:
                 broken.update((before, after))
-    places: dict[str | None, tuple[int, int] | None] = {}
-    runs = 0
+    # None of the chunks of a cycle is the first of a run.
+    begun = (_run_from(first, following) for first in following.keys() - preceding.keys())
+    runs = {one: run for run in begun for one in run}
+    places: dict[str | None, tuple[int, int]] = {}
+    number = 0
     for name in texts:
-        if name not in places:
-            run = _run_of(name, following, preceding)
-            # A single retrieved chunk tells nothing about its order.
-            if broken.isdisjoint(run) and len(texts.keys() & run) > 1:
-                places.update((one, (runs, index)) for index, one in enumerate(run))
-                runs += 1
-            else:
-                places.update(dict.fromkeys(run))
+        run = runs.get(name, {})
+        # A single retrieved chunk tells nothing about its order.
+        if name not in places and broken.isdisjoint(run) and len(texts.keys() & run) > 1:
+            places.update((one, (number, index)) for index, one in enumerate(run))
+            number += 1
     return [places.get(chunk.id) for chunk in chunks]
 
 
-def _run_of(name: str, following: Mapping[str, str], preceding: Mapping[str, str]) -> list[str]:
-    """Return the ids that links connect with this one, in order; empty if they form a cycle."""
-    first, seen = name, {name}
-    while first in preceding:
-        first = preceding[first]
-        if first in seen:
-            return []
-        seen.add(first)
+def _run_from(first: str, following: Mapping[str, str]) -> dict[str, None]:
+    """Return the ids that links connect with this one, in order."""
     run = {first: None}
     after = following.get(first)
     while after is not None and after not in run:
         run[after] = None
         after = following.get(after)
-    return list(run)
+    return run
 
 
 def _pages(chunks: Sequence[Chunk], fields: set[str], *, with_spans: bool) -> dict[str, list[Key | None]]:
@@ -369,12 +353,9 @@ def _frames(
 ) -> tuple[list[_Frame], dict[str, list[Key | None]]]:
     """Return the readings of the offsets that do not contradict themselves, and the pages that can be trusted.
 
-    Offsets are tried relative to each page field, then relative to the source; the first reading that covers every
-    chunk ends the search. If offsets contradict each other within a page label, the labels restart (as in merged
-    files), so they are dropped. Page numbers rarely restart, and neither do labels if each page is one document, so
-    a contradiction there means that the offsets restart within the page, and the page is kept. A framework's own
-    offsets are relative to the document that was split, so they are comparable only where each page is one
-    document.
+    Offsets are tried relative to each page field, then to the source, until one covers every chunk. Where they
+    contradict each other within a page label, the labels restart (as in merged files), unless each page is one
+    document; where they do within a page number, which rarely restarts, the offsets restart, and the page is kept.
     """
     several = _ATTRIBUTE in offset_field.split(", ") and len({chunk.document_id for chunk in chunks}) > 1
     frames: list[_Frame] = []
@@ -413,30 +394,16 @@ def _begin_in_each_section(chunks: Sequence[Chunk], offset_field: str) -> bool:
 
 
 def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether offsets within one page (or one source, without pages) are relative to different documents.
-
-    Copies of a file that was added twice are one document. Files that share a name may also share a page, so documents
-    are copies only if one file can contain all of these chunks: on each page, one document contains all, and each chunk
-    is in several documents but for those of one document, whose copies were not retrieved.
-    """
-    owners: dict[tuple[Key, int, int, str], set[str]] = {}
+    """Return whether offsets within one page (or one source, without pages) are relative to different documents."""
+    documents: dict[Key, set[str]] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
         if claim is not None and chunk.document_id is not None:
-            owners.setdefault((*claim, chunk.text), set()).add(chunk.document_id)
-    of_page: dict[Key, list[set[str]]] = {}
-    for (page, *_), documents in owners.items():
-        of_page.setdefault(page, []).append(documents)
-    if all(len(set().union(*documents)) == 1 for documents in of_page.values()):
-        return False
-    alone = set().union(*(documents for documents in owners.values() if len(documents) == 1))
-    return len(alone) > 1 or not all(set.intersection(*documents) for documents in of_page.values())
+            documents.setdefault(claim[0], set()).add(chunk.document_id)
+    return any(len(names) > 1 for names in documents.values())
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:
-    """Return the names of the fields that were read (empty if none), and the offsets of each chunk.
-
-    Only the framework's own spans include a page.
-    """
+    """Return the fields that were read (empty if none), and the offsets; only a framework's own have a page."""
     spans: list[Span | None] = []
     read: dict[str, None] = {}
     fields = (*names, _ATTRIBUTE)
@@ -482,11 +449,7 @@ def kind_text(kind: PositionKind, field: str) -> str:
 
 
 def _disagree(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether two chunks claim the same characters of the source but differ in text.
-
-    This detects offsets that restart in every section or on every page: sooner or later, two chunks claim the same
-    characters.
-    """
+    """Return whether two chunks claim the same characters but differ in text, as where offsets begin again."""
     texts: dict[tuple[Key, int, int], str] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
         if claim is not None and texts.setdefault(claim, chunk.text) != chunk.text:
@@ -525,10 +488,7 @@ def _spans(chunks: Sequence[Chunk], offsets: Sequence[Span | None], frames: Sequ
 
 
 def page_of(chunk: Chunk) -> str | int | None:
-    """Return the page on which a placed chunk starts, preferably as its printed label; None if unknown.
-
-    LangChain's PDF loaders number `page` from 0, so it is not the number printed on the page.
-    """
+    """Return the page on which a chunk starts, preferably as printed: LangChain's loaders number `page` from 0."""
     metadata = with_usual_fields(chunk.metadata)
     if chunk.span is not None and chunk.span.page is not None:
         metadata = {**metadata, _SPAN_PAGE: chunk.span.page}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ __all__ = [
     "SearchedStore",
     "SourceReport",
     "Undecided",
-    "doubts",
+    "about_sources",
     "group_by_source",
     "order_of_found",
     "place",
@@ -169,10 +169,7 @@ class Undecided(NamedTuple):
 
 
 def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
-    """Return the sources with at least `minimum` chunks whose metadata do not determine their order.
-
-    A source whose numbers were written from a store is included: its text takes precedence.
-    """
+    """Return the sources with at least `minimum` chunks of which a text or store may tell more than their metadata."""
     found: list[Undecided] = []
     for name, group in placed.groups.items():
         if isinstance(name, int) or len(group) < minimum:
@@ -235,7 +232,12 @@ def warn_about(
     if options.source_key is not None or options.position_key is not None:
         warn_about_key("source_key", options.source_key, placed.chunks)
         explained = warn_about_key("position_key", options.position_key, placed.chunks)
-    found, certainty = _doubts(placed, kept, options)
+    if options.order != "source":
+        return [], "known"
+    found = list(about_sources(placed, options))
+    about_positions, certainty = _about_positions(placed, kept)
+    certainty = "unknown" if found else certainty
+    found += about_positions
     for doubt in found if options.on_uncertain != "ignore" else ():
         if options.on_uncertain == "error":
             raise UncertainOrderError(_message(doubt, store()), doubt.chunks[0])
@@ -245,25 +247,11 @@ def warn_about(
     return found, certainty
 
 
-def doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> list[Doubt]:
-    """Return all reasons why the order of the kept chunks is uncertain."""
-    return _doubts(placed, kept, options)[0]
-
-
-def _doubts(placed: Placed, kept: Sequence[Chunk], options: ContextOptions) -> tuple[list[Doubt], Certainty]:
-    """Return why the order of the kept chunks is uncertain, and how certain it is."""
-    if options.order != "source" or len(placed.chunks) < 2:
-        return [], "known"
-    about_sources = list(_about_sources(placed, options))
-    about_positions, certainty = _about_positions(placed, kept)
-    return [*about_sources, *about_positions], "unknown" if about_sources else certainty
-
-
-def _about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
+def about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
     """Yield doubts about chunks without a source, and about sources that seem to be parts of one source."""
     total = len(placed.chunks)
     unnamed = [group[0] for name, group in placed.groups.items() if isinstance(name, int)]
-    if unnamed:
+    if unnamed and total > 1:
         what = f"{len(unnamed)} of {total} chunks do not name their source, so they are not put in order"
         yield Doubt(what, UNNAMED, unnamed)
     if options.source_key is None and (nameless := _parts_of_a_file(placed)):
@@ -304,13 +292,13 @@ def _about_positions(placed: Placed, kept: Sequence[Chunk]) -> tuple[list[Doubt]
         order = placed.orders.get(group[0].source or "")
         if len(group) < 2 or order is None:
             continue
-        doubts: list[str] = []
+        doubts: Collection[str] = ()
         if order.uncertain:
             # Both have the same ranks.
             ranks = {chunk.rank for chunk in group}
             doubts = order.doubts_among([index for index, chunk in enumerate(order.chunks) if chunk.rank in ranks])
         found.add(order.certainty_with(doubts))
-        for cause in doubts[:1]:
+        for cause in islice(doubts, 1):
             causes.setdefault(cause, []).extend(group)
     certainty: Certainty = "unknown" if "unknown" in found else "assumed" if "assumed" in found else "known"
     return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()], certainty

@@ -64,12 +64,7 @@ class SourceParts(NamedTuple):
 
 
 def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:
-    """Return the name of the chunk's source, or None if nothing names it.
-
-    Lookup order: `source_key`, `chunk.source`, the metadata keys of `NAME_FIELDS`, then `fallback`, those of
-    `ID_FIELDS`, and `chunk.document_id`. A bare number in `source` next to a `file_path` or `file_name` is a page, and
-    the time at the end of a URL (`&t=30s`, `#t=30`) is not part of the name.
-    """
+    """Return the name of the chunk's source, or None: by the key, as set, as named in metadata, else by an id."""
     if source_key is not None:
         given = source_key(chunk) if callable(source_key) else first_name(chunk.metadata, source_key)
         if (name := source_name(given)) is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -167,53 +167,26 @@ class SourceOrder(NamedTuple):
     @property
     def certainty(self) -> Certainty:
         """How certain the order of all chunks is."""
-        return self.certainty_among(range(len(self.chunks)))
-
-    def certainty_among(self, indices: Collection[int]) -> Certainty:
-        """How certain the order of some of the chunks is.
-
-        Args:
-            indices: Their indices in the listing.
-        """
-        return self.certainty_with(self.doubts_among(indices))
+        return self.certainty_with(self.doubts_among())
 
     def certainty_with(self, doubts: Collection[str]) -> Certainty:
-        """How certain the order of chunks is about which there are these doubts.
-
-        Args:
-            doubts: The causes of doubt, as of `doubts_among`.
-        """
+        """How certain the order of chunks is about which there are these doubts."""
         if any(doubt not in _ASSUMED for doubt in doubts):
             return "unknown"
         return "assumed" if doubts else self.basis
 
-    def doubts_among(self, indices: Collection[int]) -> list[str]:
-        """The causes of doubt about the order of some of the chunks.
-
-        Args:
-            indices: Their indices in the listing.
-        """
-        return list(dict.fromkeys(cause for cause, _ in self._doubts_among(indices)))
-
-    def unsure_among(self, indices: Collection[int]) -> set[int]:
-        """The chunks whose doubts concern the order of these chunks.
-
-        Args:
-            indices: Their indices in the listing.
-        """
-        return {index for _, concerned in self._doubts_among(indices) for index in concerned}
-
-    def _doubts_among(self, indices: Collection[int]) -> Iterator[tuple[str, list[int]]]:
-        """Yield each cause of doubt with the chunks that it concerns."""
-        if len(indices) < 2 or not self.uncertain:
-            return
+    def doubts_among(self, indices: Collection[int] | None = None) -> Mapping[str, list[int]]:
+        """The causes of doubt about the order of some or all chunks, each with the chunks that it concerns."""
+        indices = range(len(self.chunks)) if indices is None else indices
         members: dict[tuple[str, str], dict[Any, list[int]]] = {}
-        for index in indices:
+        for index in indices if self.uncertain and len(indices) > 1 else ():
             for one in self.uncertain.get(index, ()):
                 members.setdefault((one.cause, one.among), {}).setdefault(one.group, []).append(index)
+        found: dict[str, list[int]] = {}
         for (cause, among), groups in members.items():
             if concerned := _concerned(among, groups, self.chunks):
-                yield cause, concerned
+                found.setdefault(cause, []).extend(concerned)
+        return found
 
     @classmethod
     def of_places(cls, chunks: Sequence[Chunk], places: Sequence[Place]) -> SourceOrder:
@@ -246,13 +219,7 @@ def _concerned(among: str, groups: Mapping[Any, list[int]], chunks: Sequence[Chu
 
 
 def order_of(listing: Listing, position_key: PositionKey | None = None, text: SourceText | None = None) -> SourceOrder:
-    """Decide the order of the chunks of one source.
-
-    Args:
-        listing: The chunks.
-        position_key: See `ContextOptions.position_key`; it is trusted.
-        text: The text of the source, in which chunks of uncertain order are located.
-    """
+    """Decide the order of the chunks of one source; a `position_key` is trusted, and a text is searched for them."""
     facts = facts_of(listing.chunks)
     if position_key is not None:
         reading = by_position_key(listing.chunks, position_key)
@@ -282,10 +249,7 @@ def is_strong(order: SourceOrder) -> bool:
 
 
 def _is_one_inside(order: SourceOrder) -> bool:
-    """Return whether the offsets place a chunk inside another one, as no splitter does that makes no parents.
-
-    A splitter that searches for its offsets finds a text that occurs several times at an earlier place.
-    """
+    """Return whether a chunk is inside another: a splitter that searches for offsets finds an earlier place."""
     keys = sorted({key for key in order.keys if key is not None})
     for last, key in pairwise(keys):
         if key[:-2] == last[:-2] and (key[-2] == last[-2] or key[-1] <= last[-1]):
@@ -410,13 +374,12 @@ _Claim = tuple[int, int, str, int]
 
 
 class Offsets(NamedTuple):
-    """Chunks of a source whose order only their offsets tell, as those of most splitters.
+    """Chunks of a source whose order only plain offsets tell: more of them change nothing about the others.
 
-    They state a source and an offset, each begins after the one before it and ends no earlier, and where two overlap,
-    their texts agree. So there is nothing to weigh, and more of them change nothing about the others.
+    For speed alone: `order_of` decides the same order.
 
     Attributes:
-        order: The order of the chunks; it is the one that `order_of` decides.
+        order: The order of the chunks.
         claims: Start, end and text of each, and its index, in order.
     """
 
@@ -427,9 +390,8 @@ class Offsets(NamedTuple):
     def of(cls, chunks: Sequence[Chunk]) -> Offsets | None:
         """The offsets of chunks; None if anything else may tell the place of one."""
         field = next((name for name in START_FIELDS if chunks and name in chunks[0].metadata), "")
-        if not field or not _states_only_offset(chunks[0], field, chunks[0]):
-            return None
-        return cls(SourceOrder([], PositionKind.OFFSET, field, [], [], basis="assumed"), []).with_more(chunks)
+        nothing = SourceOrder([], PositionKind.OFFSET, field, [], [], basis="assumed")
+        return cls(nothing, []).with_more(chunks) if field else None
 
     @property
     def sequence(self) -> list[int]:
@@ -438,13 +400,13 @@ class Offsets(NamedTuple):
 
     def with_more(self, chunks: Sequence[Chunk]) -> Offsets | None:
         """The same with more chunks; None if the order of all must be decided from more than their offsets."""
-        field, before = self.order.field, len(self.order.keys)
-        every = [*self.order.chunks, *chunks]
+        order, before = self.order, len(self.claims)
+        every = [*order.chunks, *chunks]
         new: list[_Claim] = []
         for index, chunk in enumerate(chunks, before):
-            if not _states_only_offset(chunk, field, every[0]):
+            if not _states_only_offset(chunk, order.field, every[0]):
                 return None
-            start, text = chunk.metadata[field], chunk.text
+            start, text = chunk.metadata[order.field], chunk.text
             new.append((start, start + len(text), text, index))
         if any(map(level_fields, {tuple(chunk.metadata) for chunk in chunks})):
             # Offsets may begin again in each section.
@@ -455,9 +417,7 @@ class Offsets(NamedTuple):
                 return None
         keys = [claim[:2] for claim in new]
         spans = [Span(*key) for key in keys]
-        order = self.order
-        order = order._replace(chunks=every, keys=[*order.keys, *keys], spans=[*order.spans, *spans])
-        return Offsets(order, claims)
+        return Offsets(order._replace(chunks=every, keys=[*order.keys, *keys], spans=[*order.spans, *spans]), claims)
 
 
 def _states_only_offset(chunk: Chunk, field: str, other: Chunk) -> bool:
@@ -539,8 +499,7 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     if listing.complete and _has_no_gaps(exact):
         by_store = exact.kind is PositionKind.STAMPED and stamped_by_store(facts.chunks)
         return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if by_store else "known")
-    offsets = exact.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET)
-    order = agreed_order(exact.keys, facts.chunks, offsets=offsets)
+    order = agreed_order(exact.keys, facts.chunks)
     in_order: list[Any] = [exact.keys[index] for index in order or ()]
     if order is not None and any(after < before for before, after in pairwise(in_order)):
         overlaps = overlaps_of([chunk.text for chunk in facts.chunks])
@@ -554,10 +513,7 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
 
 
 def _has_no_gaps(exact: Reading) -> bool:
-    """Return whether these are numbers, of all chunks or of those of each page, of which none is missing or repeated.
-
-    None of them is wrong then: a wrong one would leave a gap, or be that of another chunk.
-    """
+    """Return whether these numbers (on each page) lack and repeat none: a wrong one would leave a gap."""
     numbers: dict[Any, list[Key]] = {}
     for key in exact.keys if exact.kind in (PositionKind.STAMPED, PositionKind.PAGE) else ():
         page, number = (None, key) if exact.kind is PositionKind.STAMPED else key or (None, ())

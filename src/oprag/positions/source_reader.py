@@ -272,11 +272,7 @@ class SourceTexts:
         self._cached: dict[tuple[str, Hashable], tuple[float, SourceText | None]] = {}
 
     def reading(self, filter: Callable[[], Any]) -> Callable[[Sequence[Chunk]], SourceText | None] | None:
-        """Return a function that returns the text of the source of chunks; None if the filter cannot be read.
-
-        Args:
-            filter: Returns the filter of the search.
-        """
+        """Return a function that reads the source of chunks; None if the filter of the search cannot be read."""
         reader = self.reader.filtered(filter)
         try:
             scope = filter_key(reader.filter)

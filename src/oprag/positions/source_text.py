@@ -119,10 +119,7 @@ class SourceText:
         return chosen
 
     def _own_places(self, places: Mapping[str, list[Found]], counts: Mapping[str, int]) -> dict[str, list[Found]]:
-        """Leave out places inside other chunks, where that leaves as many places as there are chunks with the text.
-
-        Chunks cover the whole source, so where no other chunk can be, there is one with this text.
-        """
+        """Leave out places inside other chunks where as many places as chunks are left: chunks cover the source."""
         # Imported on demand: loading NumPy takes longer than loading this package.
         import numpy as np
 
@@ -167,10 +164,7 @@ def _rises(chosen: Sequence[Found | None]) -> bool:
 
 
 def _bounds(keys: Sequence[Any], chosen: Sequence[Found | None]) -> list[_Bounds]:
-    """Return the offsets between which each chunk must start: those of its neighbors by key whose place is certain.
-
-    A chunk has no bounds if it has no key, or if the places around it do not rise with the keys.
-    """
+    """Return between which offsets each chunk must start: those of its neighbors by key, if these rise."""
     known = sorted((key, at[0]) for key, at in zip(keys, chosen, strict=False) if key is not None and at is not None)
     ordered, starts = [key for key, _ in known], [start for _, start in known]
     bounds: dict[Any, _Bounds] = {None: _ANYWHERE}

@@ -34,10 +34,7 @@ _ROMAN_LABEL, NUMBERED, _OTHER_LABEL = 0, 1, 2
 
 
 def ordinal(value: Any) -> int | float | None:
-    """Return the value as a number to sort by, or None if it is invalid.
-
-    A valid value is a finite, non-negative number or numeric string, and not a boolean.
-    """
+    """Return the value as a number to sort by; None unless it is finite, not negative and not a boolean."""
     if type(value) is int:
         return value if 0 <= value < TOO_LARGE else None
     if value is None:
@@ -90,10 +87,7 @@ def comparable(value: Any) -> int | float | str:
 
 
 def natural_key(text: str) -> Key:
-    """Return a natural sort key: "doc2" sorts before "doc10", and case is ignored.
-
-    Runs of digits compare by value. They are never converted to int, so a run of any length is safe.
-    """
+    """Return a natural sort key: "doc2" before "doc10", without case; digits of any length compare by value."""
     parts: list[tuple[int, int, str]] = []
     for index, part in enumerate(re.split(_DIGITS, text, maxsplit=_MAX_NUMBERS)):
         if index % 2:
@@ -105,11 +99,7 @@ def natural_key(text: str) -> Key:
 
 
 def label_keys(values: list[Any], *, any_label: bool) -> list[Key | None]:
-    """Convert the page values of one source to keys: roman labels sort first, then numbers, then other labels.
-
-    A label such as "C" can be a roman numeral or a letter. Labels are read as roman numerals only if all labels of
-    letters of the same case in this source are roman numerals.
-    """
+    """Convert page values to keys: roman numerals, if all letters of their case are some, then numbers, then others."""
     labels = {value.strip() for value in values if isinstance(value, str)}
     letters = {text for text in labels if text.isascii() and text.isalpha() and (text.islower() or text.isupper())}
     roman = {text for text in letters if re.fullmatch(_ROMAN, text.lower())}

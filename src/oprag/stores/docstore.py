@@ -39,10 +39,7 @@ class LlamaIndexSimpleDocstore(LlamaIndexDocstore):
 
 
 def listed_in(docstore: Any, ids: Iterable[str] | None, field: str, sources: Collection[str]) -> Iterator[StoredChunk]:
-    """Yield the nodes with these ids (None for all nodes) that are of some sources; of all sources without a field.
-
-    Sources are read from the stored JSON, which takes far less time than making nodes.
-    """
+    """Yield the nodes with these ids (None: all) of some sources; read from JSON, as making nodes takes far longer."""
     from llama_index.core.schema import Document
     from llama_index.core.storage.docstore.utils import json_to_doc
 

@@ -73,10 +73,7 @@ def content_with(flat: Mapping[str, Any], added: Mapping[str, Any], key: str) ->
 
 
 def written_to_docstore(adapter: StoreAdapter, stored: ByKey, added: ByKey) -> dict[str, dict[str, Any]]:
-    """Add metadata to the nodes in the docstore, and return the metadata to update in the store.
-
-    The docstore first: nodes are listed from the store, so a rerun finds nodes that an interruption left undone.
-    """
+    """Update the docstore first, so that a rerun finds what is left in the store; return the metadata for the store."""
     refuse_unknown(adapter, added, stored)
     rows = docstore_rows(adapter.docstore, added)
     changes = {key: content_with(stored[key], more, key) for key, more in added.items()}
@@ -106,11 +103,7 @@ def docstore_rows(docstore: Any, added: ByKey) -> dict[str, Any]:
 
 
 def put_rows(docstore: Any, rows: Mapping[str, Any]) -> None:
-    """Write `docstore_rows` to the docstore.
-
-    Bypasses the docstore's own method, which would also update the node hashes, by which pipelines and
-    `refresh_ref_docs` decide what to re-embed.
-    """
+    """Write rows past the docstore's own method, which would update the hashes that decide what to re-embed."""
     if rows:
         collection, size = docstore._node_collection, docstore._batch_size  # noqa: SLF001
         docstore._kvstore.put_all([*rows.items()], collection=collection, batch_size=size)  # noqa: SLF001

@@ -123,10 +123,7 @@ class LlamaIndexQdrant(StoreAdapter):
 
 
 def _pages(store: Any, given: Any, key: str, sources: Collection[str]) -> Iterator[list[Any]]:
-    """Read the points that match the search's filter, if any, and have one of these sources under a key, if any.
-
-    The key is quoted, because it may contain a dot; a source may be stored as a number.
-    """
+    """Read the points that match the search's filter and have one of these sources under a (quoted) key, if any."""
     from qdrant_client import models
 
     matches = [{"match": models.MatchAny(any=[*sources])}]

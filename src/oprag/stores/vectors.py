@@ -182,14 +182,7 @@ def _embedded_chunks(chunks: Sequence[Chunk], sources: VectorSources) -> Steps[d
 def embedded_once(
     embedder: Any, cache: VectorCache | None, kind: Kind, owners: Mapping[str, Chunk | str]
 ) -> Steps[dict[str, _KnownVector]]:
-    """The vector of each text: from the cache, else from the embedder in one call.
-
-    Args:
-        embedder: The embedder.
-        cache: The vector cache, if any.
-        kind: Whether the texts are documents or questions.
-        owners: The chunk or question of each text, for messages.
-    """
+    """The vector of each text: from the cache, else from the embedder in one call; the owners are for messages."""
     known = yield from _cached(embedder, cache, kind, list(owners))
     missing = {text: owner for text, owner in owners.items() if text not in known}
     return known | (yield from _embedded(embedder, cache, kind, missing))
@@ -255,10 +248,7 @@ def _in_cache(run: Callable[[], T], cache: VectorCache, otherwise: T) -> Steps[T
 def embedded_together(
     embedder: Any, cache: VectorCache | None, questions: Sequence[str], texts: Sequence[str]
 ) -> Steps[tuple[Sequence[Any], Sequence[Any]]]:
-    """A vector for each question and one for each text, as returned by the embedder; the caller checks them.
-
-    Vectors of questions are cached, since the question may already have been embedded for its search.
-    """
+    """A vector for each question (cached: its search may have embedded it) and each text; the caller checks them."""
     cached = yield from _cached(embedder, cache, "question", list(questions))
     new = list(dict.fromkeys(question for question in questions if question not in cached))
     distinct = list(dict.fromkeys(texts))

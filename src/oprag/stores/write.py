@@ -1,12 +1,12 @@
 """Finds the positions of the chunks of a store, writes them to their metadata, and reports them."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import clean
-from oprag.chunk import Chunk, PositionKind, changed, counted
+from oprag.chunk import PositionKind, changed, counted
 from oprag.errors import OptionError
 from oprag.options import SourceKey, check_bool, check_key, refuse_filter
 from oprag.positions.check import order_by_text
@@ -15,7 +15,7 @@ from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.retrieved import place
 from oprag.positions.source_names import warn_about_key
-from oprag.positions.source_order import BY_STORE, Listing, SourceOrder, order_of
+from oprag.positions.source_order import BY_STORE, Listing, SourceOrder
 from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.stamp import numbering_of
 from oprag.stores.adapter import StoreAdapter
@@ -106,14 +106,10 @@ def write_into(
             given,
         )
     rows = enumerate(each_once(stored))
+    chunks = [row.as_chunk(rank) if row.node is None else chunk_of_row(row, rank) for rank, row in rows]
+    listing = Listing(chunks, adapter.in_insertion_order, complete=True, store=adapter.name)
     written = plan_positions(
-        [row.as_chunk(rank) if row.node is None else chunk_of_row(row, rank) for rank, row in rows],
-        adapter.name,
-        in_insertion_order=adapter.in_insertion_order,
-        read_source=as_reader(read_source),
-        trust_store_order=trust_store_order,
-        source_key=source_key,
-        dry_run=dry_run,
+        listing, as_reader(read_source), trusted=trust_store_order, source_key=source_key, dry_run=dry_run
     )
     if written.added and not dry_run:
         adapter.write(written.added)
@@ -121,16 +117,15 @@ def write_into(
 
 
 def plan_positions(
-    chunks: Sequence[Chunk],
-    store: str,
-    *,
-    in_insertion_order: bool,
+    listing: Listing,
     read_source: Callable[[str], str] | None,
-    trust_store_order: bool,
+    *,
+    trusted: bool,
     source_key: SourceKey | None,
     dry_run: bool,
 ) -> WrittenPositions:
     """Find the positions that the metadata of all chunks of a store lack; the ranks of the chunks are their indexes."""
+    chunks = listing.chunks
     warn_about_key("source_key", source_key, chunks)
     # Ignore links: they can order all chunks of a source, but not always the subset that a query retrieves.
     unlinked = [changed(chunk, previous_id=None, next_id=None, parent_id=None, child_ids=()) for chunk in chunks]
@@ -145,14 +140,13 @@ def plan_positions(
     for name, members in placed.groups.items():
         if isinstance(name, int):
             continue
-        doubted = placed.orders[name].doubts_among(range(len(members)))
         # The text of a source takes precedence over numbers that were written from the order of the store.
-        if len(members) < 2 or not (doubted or (read_source is not None and stamped_by_store(members))):
+        by_store = read_source is not None and stamped_by_store(members)
+        if len(members) < 2 or not (placed.orders[name].doubts_among() or by_store):
             known += 1
             continue
         group = [changed(chunks[member.rank], source=name) for member in members]
-        listing = Listing(group, in_insertion_order, complete=True, store=store)
-        source, new = _plan_source(listing, read_source, repeated, trusted=trust_store_order)
+        source, new = _plan_source(listing._replace(chunks=group), read_source, repeated, trusted=trusted)
         sources.append(source)
         added |= new
     return WrittenPositions(tuple(sources), len(chunks), known, dry_run, added)
@@ -163,21 +157,20 @@ def _plan_source(
 ) -> tuple[WrittenSource, dict[str, dict[str, object]]]:
     """Return the report on a source, and the metadata to add by chunk id."""
     group, name = listing.chunks, listing.chunks[0].source or ""
+    order, _, unread = order_by_text(listing, read_source, trusted=trusted)
     notes: list[str] = []
-    if read_source is None:
-        order = order_of(listing)
-    else:
-        order, _, unread = order_by_text(listing, read_source, trusted=trusted)
-        if unread:
-            notes.append(f"its text cannot be read: {unread}")
-        elif None in order.spans:
-            notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
-    causes = order.doubts_among(range(len(group)))
+    if unread:
+        notes.append(f"its text cannot be read: {unread}")
+    elif read_source is not None and None in order.spans:
+        notes.append(f"{counted(order.spans.count(None), 'chunk')} not found in its text, or at several places")
+    causes = order.doubts_among()
     notes += causes
     alike = {index for index, chunk in enumerate(group) if chunk.id in repeated}
     if alike:
         notes.append(f"{counted(len(alike), 'chunk')} with a duplicate id")
-    left = _left_out(order, trusted=trusted) | alike
+    # The caller may trust the store to order chunks.
+    unsure = [indices for cause, indices in causes.items() if not (trusted and cause in BY_STORE)]
+    left = alike.union(*unsure, (index for index, key in enumerate(order.keys) if key is None))
     if len(left) == len(group):
         by_store = causes and not trusted and BY_STORE.issuperset(causes)
         notes.append(_NOT_TRUSTED if by_store else "nothing is written")
@@ -192,14 +185,6 @@ def _plan_source(
     return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
 
 
-def _left_out(order: SourceOrder, *, trusted: bool) -> set[int]:
-    """Return the chunks whose place is uncertain, apart from those that the caller trusts the store to order."""
-    unsure = order.unsure_among(range(len(order.chunks)))
-    if trusted:
-        unsure = {index for index in unsure if any(one.cause not in BY_STORE for one in order.uncertain[index])}
-    return unsure.union(index for index, key in enumerate(order.keys) if key is None)
-
-
 def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:
     """Return the position metadata of each chunk that is not left out."""
     known = sorted((key, index) for index, key in enumerate(order.keys) if key is not None and index not in left)
@@ -210,7 +195,8 @@ def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, 
     by_text = order.field.endswith(LOCATED)
     by_store = order.kind is PositionKind.STORE or order.field.endswith(TIES_BY_STORE)
     # What is only assumed must not be known once it is written.
-    assumed = (by_store and not by_text) or order.certainty_among([index for _, index in known]) != "known"
+    doubts = order.doubts_among([index for _, index in known])
+    assumed = (by_store and not by_text) or order.certainty_with(doubts) != "known"
     numbering = numbering_of([text for _, text in numbers], assumed=assumed)
     # Retrieval reads an offset next to a page as relative to the page, of which nothing tells the start.
     in_source = by_text and all(page_of(chunk) is None for chunk in order.chunks)

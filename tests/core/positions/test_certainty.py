@@ -106,7 +106,7 @@ def letters(keys: Sequence[Any]) -> str | None:
 @pytest.mark.parametrize(("metadata", "order", "certainty", "doubt"), STORE.values(), ids=STORE)
 def test_a_source_that_a_store_lists(metadata, order, certainty, doubt):
     found = order_of(Listing(chunks_of(metadata), in_sequence=True, complete=True, store="Store"))
-    told = found.doubts_among(range(len(metadata)))
+    told = [*found.doubts_among()]
     assert (letters(found.keys), found.certainty) == (order, certainty)
     assert doubt in told[0] if doubt else told == []
 
@@ -114,6 +114,6 @@ def test_a_source_that_a_store_lists(metadata, order, certainty, doubt):
 @pytest.mark.parametrize(("metadata", "order", "certainty", "doubt"), LIST.values(), ids=LIST)
 def test_chunks_that_a_search_found(metadata, order, certainty, doubt):
     found = order_of(Listing(chunks_of(metadata)))
-    told = found.doubts_among(range(len(metadata)))
+    told = [*found.doubts_among()]
     assert (letters(found.keys), found.certainty) == (order, certainty)
     assert doubt in told[0] if doubt else told == []

@@ -34,7 +34,7 @@ def sequence(order):
 
 
 def causes(order):
-    return order.doubts_among(range(len(order.keys)))
+    return [*order.doubts_among()]
 
 
 def test_overlapping_neighbors_confirm_each_other():
@@ -52,7 +52,7 @@ def test_neighbors_without_an_overlap_are_runs_of_their_own():
     assert sequence(order) == (list(range(7)), 2)
     assert (order.certainty, causes(order)) == ("assumed", [INSERTION_ORDER_ONLY])
     # Inside a run, it is certain.
-    assert order.certainty_among([0, 2, 3]) == "known"
+    assert order.certainty_with(order.doubts_among([0, 2, 3])) == "known"
     assert sequence(read(windows(overlap=0)))[1] == len(windows(overlap=0))
 
 

@@ -48,11 +48,9 @@ def plan(chunks, read_source=None, *, in_sequence=True, trusted=False, source_ke
         text = read_source
         read_source = lambda _: text  # noqa: E731
     return plan_positions(
-        chunks,
-        "Store",
-        in_insertion_order=in_sequence,
-        read_source=read_source,
-        trust_store_order=trusted,
+        Listing(chunks, in_sequence, complete=True, store="Store"),
+        read_source,
+        trusted=trusted,
         source_key=source_key,
         dry_run=dry_run,
     )
