@@ -66,15 +66,18 @@ def check_listings(
     key = options.source_key
     given = f", source_key={'source_key' if callable(key) else repr(key)}" if key is not None else ""
     suggestions = replace(suggestions, options=f"{given}, max_chunks={_ALL}" if sample.sampled else given)
-    findings = list(_findings(sample, options, read_source))
-    checks = [_report(found, suggestions) for found in findings]
+    checks, unread = [], dict[str | None, str]()
+    for found in _findings(sample, options, read_source):
+        checks.append(_report(found, suggestions))
+        if found.unread:
+            unread[found.listing.chunks[0].source] = found.unread
     return PositionCheck(
         searched=" and ".join(dict.fromkeys(listing.name for listing in listings)),
         sources=tuple(sorted(checks, key=lambda one: (not one.problem, one.certainty == "known", -one.chunks))),
         chunks=len(sample.chunks),
         sampled=sample.sampled,
         partial_source=sample.partial_source,
-        notes=tuple(_notes(findings, checks, suggestions)),
+        notes=tuple(_notes(checks, unread, suggestions)),
     )
 
 
@@ -108,7 +111,6 @@ def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks:
 class _Finding(NamedTuple):
     """The order of one source, why it is uncertain in retrieval, and why the text of the source cannot be read."""
 
-    source: str | None
     order: SourceOrder
     listing: Listing
     problem: str = ""
@@ -122,19 +124,18 @@ def _findings(sample: _Sample, options: ContextOptions, read_source: Callable[[s
     doubts = {chunk.source: doubt for doubt in about_sources(placed, options) for chunk in doubt.chunks}
     unnamed: list[Chunk] = []
     for name, group in placed.groups.items():
-        source = group[0].source
-        if isinstance(name, int) or source is None:
+        if isinstance(name, int):
             unnamed += group
             continue
-        chunks = [changed(sample.chunks[chunk.rank], source=source) for chunk in group]
-        found = _finding(chunks, sample.listings[source], options, read_source)
-        doubt = doubts.get(source)
-        yield found if doubt is None or found.problem else found._replace(problem=doubt.what, cause=doubt.cause)
+        chunks = [changed(sample.chunks[chunk.rank], source=name) for chunk in group]
+        found = _finding(chunks, sample.listings[name], options, read_source)
+        if name in doubts and not found.problem:
+            found = found._replace(problem=doubts[name].what, cause=doubts[name].cause)
+        yield found
     if unnamed:
-        listing = Listing(unnamed)
-        doubt = doubts.get(None)
-        what = "the only chunk does not name its source" if doubt is None else doubt.what
-        yield _Finding(None, order_of(listing)._replace(kind=PositionKind.NONE, field=""), listing, what, UNNAMED)
+        what = doubts[None].what if None in doubts else "the only chunk does not name its source"
+        order = order_of(Listing(unnamed))._replace(kind=PositionKind.NONE, field="")
+        yield _Finding(order, Listing(unnamed), what, UNNAMED)
 
 
 def _finding(
@@ -147,10 +148,10 @@ def _finding(
     # A store can list the other chunks of a source only by a metadata key that contains its name.
     if not cause and not (listed.read_whole and field_of(chunks, options.source_key)):
         by_place = sorted(zip(order.keys, order.chunks, strict=True), key=lambda one: one[0] or ())
-        part = [chunk for _, chunk in by_place[::_EVERY]]
-        cause = _main(order_of(listing._replace(chunks=part, complete=False), options.position_key))
+        part = listing._replace(chunks=[chunk for _, chunk in by_place[::_EVERY]], complete=False)
+        cause = _main(order_of(part, options.position_key))
         problem = _IN_PARTS if cause else ""
-    found = _Finding(chunks[0].source, order, listing, problem, cause)
+    found = _Finding(order, listing, problem, cause)
     if read_source is None or options.position_key is not None or len(chunks) == 1:
         return found
     if not cause and not stamped_by_store(chunks):
@@ -201,24 +202,23 @@ def _duplicates(order: SourceOrder) -> int:
 
 
 def _report(found: _Finding, suggestions: Suggestions) -> SourceCheck:
-    order = found.order
-    certainty = order.certainty
+    order, source, certainty = found.order, found.listing.chunks[0].source, found.order.certainty
     return SourceCheck(
-        source=found.source,
+        source=source,
         chunks=len(order.chunks),
         kind=order.kind,
         field=order.field,
         # Retrieval may find a problem where all chunks together have none, and does not sort what names no source.
-        certainty="unknown" if found.problem and (certainty == "known" or found.source is None) else certainty,
+        certainty="unknown" if found.problem and (certainty == "known" or source is None) else certainty,
         missing=order.keys.count(None),
-        duplicates=0 if found.source is None else _duplicates(order),
+        duplicates=0 if source is None else _duplicates(order),
         problem=without_keys(found.problem),
         suggestion=suggestions.against(found.cause, order, found.listing) if found.problem else "",
         ids=tuple(chunk.id for chunk in order.chunks if chunk.id is not None),
     )
 
 
-def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], suggestions: Suggestions) -> Iterator[Note]:
+def _notes(checks: Sequence[SourceCheck], unread: Mapping[str | None, str], suggestions: Suggestions) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     again = [one for one in checks if one.duplicates and one.problem != ADDED_AGAIN]
     if again:
@@ -229,8 +229,7 @@ def _notes(findings: Sequence[_Finding], checks: Sequence[SourceCheck], suggesti
             "returns duplicates",
             suggestions.deletion(again[0].source),
         )
-    if unread := [found for found in findings if found.unread]:
+    for source, why in islice(unread.items(), 1):
         yield Note(
-            f"the text of {counted(len(unread), 'source')} cannot be read, such as {describe(unread[0].source)}: "
-            f"{clean(unread[0].unread)}"
+            f"the text of {counted(len(unread), 'source')} cannot be read, such as {describe(source)}: {clean(why)}"
         )

@@ -34,29 +34,18 @@ _PLACES = READ_FIELDS.difference(SOURCE_FIELDS)
 
 
 class Again(NamedTuple):
-    """A chunk that was added again.
+    """A chunk that was added again."""
 
-    Attributes:
-        first: The index of its first occurrence; for an edited chunk, that of the chunk before it.
-        edited: Whether its text differs from that of the earlier version.
-    """
-
-    first: int
-    edited: bool
+    first: int  # the index of its first occurrence; for an edited chunk, that of the chunk before it
+    edited: bool  # whether its text differs from that of the earlier version
 
 
 class _Part(NamedTuple):
-    """A part of a listing that repeats an earlier one.
-
-    Attributes:
-        start: The index of its first chunk.
-        length: Number of its chunks.
-        target: The index of the first chunk of the earlier part.
-    """
+    """A part of a listing that repeats an earlier one."""
 
     start: int
     length: int
-    target: int
+    target: int  # the index of the first chunk of the earlier part
 
 
 def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int, Again]:

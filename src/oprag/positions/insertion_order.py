@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import chain, pairwise, takewhile
+from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Key, Span
@@ -53,19 +53,13 @@ _Known = list[tuple[int, Key]]
 
 
 class Witness(NamedTuple):
-    """The order of all chunks of a source, told by a field together with the sequence of the store.
-
-    Attributes:
-        field: The field.
-        order: The index of each chunk in the sequence of the store, in the order of the source.
-        unsure: The indices of chunks whose place neither tells for certain.
-        files: The number of the file of each chunk, if page numbers begin again, which they do not do in one file; only
-            the sequence tells the order of the files.
-    """
+    """The order of all chunks of a source, told by a field together with the sequence of the store."""
 
     field: str
-    order: list[int]
-    unsure: frozenset[int] = frozenset()
+    order: list[int]  # the index of each chunk in the sequence of the store, in the order of the source
+    unsure: frozenset[int] = frozenset()  # the chunks whose place neither tells for certain
+    # The number of the file of each chunk, if page numbers begin again, as they do in no file; only the sequence tells
+    # the order of the files.
     files: tuple[int, ...] = ()
 
 
@@ -134,15 +128,10 @@ def _pages_are_against(
 
 
 class _Field(NamedTuple):
-    """What the values of a field are like.
+    """What the values of a field are like."""
 
-    Attributes:
-        distinct: Whether two chunks of different text cannot share a value.
-        is_page: Whether these are page numbers, which do not begin again in one file.
-    """
-
-    distinct: bool
-    is_page: bool = False
+    distinct: bool  # whether two chunks of different text cannot share a value
+    is_page: bool = False  # whether these are page numbers, which do not begin again in one file
 
 
 def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
@@ -188,7 +177,7 @@ def _counted_up(
     # If many chunks are out of turn, the sequence as a whole is not confirmed.
     if moved is None or len(moved) > _MAX_MOVED * len(texts):
         return None
-    witness = Witness("", _with_moved(len(texts), moved), _beside_moved(known, moved))
+    witness = Witness("", _with_moved(len(texts), moved))
     files = [part for part in parts if part[0][0] not in moved]
     if not field.is_page or len(files) == 1:
         return witness
@@ -218,17 +207,6 @@ def _moved(parts: Sequence[_Known], count: int, field: _Field) -> dict[int, int]
             # Edited chunks of some pages.
             return None
     return moved
-
-
-def _beside_moved(known: _Known, moved: Mapping[int, int]) -> frozenset[int]:
-    """Return the chunks without a value before a part that was moved, and where it was moved to."""
-    ends = {first: second for (first, _), (second, _) in pairwise(known)}
-    starts = {second: first for first, second in ends.items()}
-    unsure: set[int] = set()
-    for index, after in moved.items():
-        unsure.update(range(starts.get(index, index) + 1, index))
-        unsure.update(range(after + 1, ends.get(after, after)))
-    return frozenset(unsure)
 
 
 def _follows(before: tuple[int, Key], after: tuple[int, Key], texts: Sequence[str], *, distinct: bool) -> bool:

@@ -6,7 +6,7 @@ Which reading tells the order is decided in `oprag.positions.source_order`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
@@ -105,27 +105,16 @@ class _Frame(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the chunks of one source state about their places.
+    """What the chunks of one source state about their places."""
 
-    Attributes:
-        chunks: The chunks, with the usual fields for what other tools write elsewhere.
-        fields: All metadata fields.
-        pages: The keys of each page field that can be trusted.
-        offset_field: The fields of offsets; empty if no chunk states any.
-        frames: The readings of the offsets that do not contradict themselves.
-        spans: The offsets, each with the page that it is relative to; None where they are missing or contradictory.
-        linked: Whether any chunk has links.
-        located: The places of the chunks in the text of the source, which are then their spans; empty without a text.
-    """
-
-    chunks: Sequence[Chunk]
+    chunks: Sequence[Chunk]  # with the usual fields for what other tools write elsewhere
     fields: set[str]
-    pages: dict[str, list[Key | None]]
-    offset_field: str
-    frames: Sequence[_Frame]
-    spans: Sequence[Span | None]
+    pages: dict[str, list[Key | None]]  # the keys of each page field that can be trusted
+    offset_field: str  # empty if no chunk states an offset
+    frames: Sequence[_Frame]  # the readings of the offsets that do not contradict themselves
+    spans: Sequence[Span | None]  # the offsets and their page; None where they are missing or contradictory
     linked: bool
-    located: Sequence[Span | None] = ()
+    located: Sequence[Span | None] = ()  # the places in the text of the source, which are then the spans
 
 
 def facts_of(chunks: Sequence[Chunk], located: Sequence[Span | None] = ()) -> Facts:

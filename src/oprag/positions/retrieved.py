@@ -70,33 +70,20 @@ class SourceReport(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Chunks with `source`, `position` and `span` filled in.
+    """Chunks with `source`, `position` and `span` filled in, also by source; a number names one without a source."""
 
-    Attributes:
-        chunks: New objects, best first.
-        sources: A report for each source, ordered by best-ranked chunk.
-        groups: The chunks of each of these sources, by its name, or by a number for a chunk without a source name.
-        orders: The order of the chunks of each source, by the same names.
-    """
-
-    chunks: list[Chunk]
-    sources: tuple[SourceReport, ...]
+    chunks: list[Chunk]  # new objects, best first
+    sources: tuple[SourceReport, ...]  # ordered by best-ranked chunk, as the groups
     groups: dict[str | int, list[Chunk]]
     orders: dict[str | int, SourceOrder]
 
 
 class SearchedStore(NamedTuple):
-    """The store that was searched, for warnings.
+    """The store that was searched, for warnings."""
 
-    Attributes:
-        id: What distinguishes it from others, whose sources may have the same names.
-        check: The call that checks its positions; empty if its chunks cannot be listed.
-        option: The option that tells the order otherwise.
-    """
-
-    id: str = ""
-    check: str = ""
-    option: str = "position_key"
+    id: str = ""  # tells it from others, whose sources may have the same names
+    check: str = ""  # the call that checks its positions; empty if its chunks cannot be listed
+    option: str = "position_key"  # that tells the order otherwise
 
 
 def place(chunks: Sequence[Chunk], source_key: SourceKey | None, position_key: PositionKey | None) -> Placed:
@@ -155,17 +142,11 @@ def order_of_found(group: Sequence[Chunk], source: str | None, position_key: Pos
 
 
 class Undecided(NamedTuple):
-    """The chunks of a source of which more should be read than their metadata.
-
-    Attributes:
-        chunks: The chunks.
-        strong: Whether their metadata determine their order alone.
-        in_doubt: Whether the text of the source would tell their order better.
-    """
+    """The chunks of a source of which more should be read than their metadata."""
 
     chunks: list[Chunk]
-    strong: bool
-    in_doubt: bool
+    strong: bool  # whether their metadata determine their order alone
+    in_doubt: bool  # whether the text of the source would tell their order better
 
 
 def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
@@ -175,7 +156,8 @@ def undecided(placed: Placed, minimum: int = 2) -> list[Undecided]:
         if isinstance(name, int) or len(group) < minimum:
             continue
         order = placed.orders[name]
-        strong, by_store = is_strong(order), stamped_by_store(group)
+        strong = is_strong(order)
+        by_store = order.kind is PositionKind.STAMPED and stamped_by_store(group)
         if not strong or by_store:
             # As they were retrieved: the page of a placed span was read from the metadata, which would confirm it.
             chunks = [changed(chunk, source=name) for chunk in order.chunks]
@@ -209,17 +191,11 @@ def _report(group: Sequence[Chunk]) -> SourceReport:
 
 
 class Doubt(NamedTuple):
-    """A reason why the order of some chunks is uncertain.
-
-    Attributes:
-        what: The reason, in words.
-        cause: The same reason without numbers and names; one of the constants of this module.
-        chunks: The affected chunks, from one or several sources.
-    """
+    """A reason why the order of some chunks is uncertain."""
 
     what: str
-    cause: str
-    chunks: Sequence[Chunk]
+    cause: str  # the same without numbers and names
+    chunks: Sequence[Chunk]  # from one or several sources
 
 
 def warn_about(
@@ -257,8 +233,8 @@ def about_sources(placed: Placed, options: ContextOptions) -> Iterator[Doubt]:
     if options.source_key is None and (nameless := _parts_of_a_file(placed)):
         what = f"{len(nameless)} documents without a name are not put in order, although they may be parts of one file"
         yield Doubt(what, UNNAMED, list(chain.from_iterable(nameless)))
-    if callable(options.source_key):
-        # It chooses its names on purpose, so do not question them.
+    if callable(options.source_key) or len(placed.groups) < 2:
+        # A function chooses its names on purpose, so do not question them.
         return
     named = {name: group for name, group in placed.groups.items() if isinstance(name, str)}
     for alike, reason in (

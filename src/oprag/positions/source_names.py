@@ -50,17 +50,11 @@ _PART = (
 
 
 class SourceParts(NamedTuple):
-    """The source name in the metadata, and the page or time next to it.
-
-    Attributes:
-        name: The name of the source.
-        page: The page, if `source` is a page number and another key contains the file path.
-        seconds: The time, if the name is a URL that ends with one.
-    """
+    """The source name in the metadata, and the page or time next to it."""
 
     name: str | None
-    page: int | None = None
-    seconds: int | None = None
+    page: int | None = None  # if `source` is a page number and another key contains the file path
+    seconds: int | None = None  # if the name is a URL that ends with a time
 
 
 def source_of(chunk: Chunk, source_key: SourceKey | None = None, fallback: str | None = None) -> str | None:

@@ -95,46 +95,27 @@ _BESIDE = {field: (USED_FIELDS | ROOTS).difference(SOURCE_FIELDS, [field]) for f
 
 
 class Listing(NamedTuple):
-    """The chunks of one source.
-
-    Attributes:
-        chunks: The chunks.
-        in_sequence: Whether they are in the sequence in which the store received them.
-        complete: Whether these are all chunks of the source that the search can find, not only those it found.
-        store: The name of the store, for reports.
-    """
+    """The chunks of one source."""
 
     chunks: Sequence[Chunk]
-    in_sequence: bool = False
-    complete: bool = False
-    store: str = ""
+    in_sequence: bool = False  # whether they are in the sequence in which the store received them
+    complete: bool = False  # whether these are all that the search can find, not only those that it found
+    store: str = ""  # its name, for reports
 
 
 class SourceOrder(NamedTuple):
-    """The order of the chunks of one source.
-
-    Attributes:
-        chunks: The chunks of the listing.
-        kind: How their positions are known.
-        field: What the positions were read from.
-        keys: The sort key of each chunk; None where its place is unknown.
-        spans: The character offsets of each chunk in the source or its page; None where they are unknown.
-        runs: The offsets of each chunk in its run of overlapping chunks, with the run as the page; empty if no texts
-            were compared.
-        uncertain: By the index of a chunk, what is uncertain about its place.
-        basis: How certain the order is where no chunk is uncertain.
-        complete: Whether these are all chunks of the source.
-    """
+    """The order of the chunks of one source."""
 
     chunks: Sequence[Chunk]
     kind: PositionKind
-    field: str
-    keys: Sequence[Key | None]
-    spans: Sequence[Span | None]
+    field: str  # what the positions were read from
+    keys: Sequence[Key | None]  # to sort by; None where the place of a chunk is unknown
+    spans: Sequence[Span | None]  # the character offsets in the source or its page
+    # The offsets in each run of overlapping chunks, with the run as the page; empty if no texts were compared.
     runs: Sequence[Span | None] = ()
-    uncertain: Mapping[int, tuple[Uncertain, ...]] = _NOTHING
-    basis: Certainty = "known"
-    complete: bool = False
+    uncertain: Mapping[int, tuple[Uncertain, ...]] = _NOTHING  # by the index of a chunk
+    basis: Certainty = "known"  # how certain the order is where no chunk is uncertain
+    complete: bool = False  # whether these are all chunks of the source
 
     @property
     def positions(self) -> list[Position]:
@@ -377,14 +358,10 @@ class Offsets(NamedTuple):
     """Chunks of a source whose order only plain offsets tell: more of them change nothing about the others.
 
     For speed alone: `order_of` decides the same order.
-
-    Attributes:
-        order: The order of the chunks.
-        claims: Start, end and text of each, and its index, in order.
     """
 
     order: SourceOrder
-    claims: list[_Claim]
+    claims: list[_Claim]  # start, end and text of each, and its index, in order
 
     @classmethod
     def of(cls, chunks: Sequence[Chunk]) -> Offsets | None:
@@ -581,16 +558,7 @@ def _in_sequence(
     witness: Witness | None = None,
     refuted: bool = False,
 ) -> SourceOrder:
-    """Return the order of a sequence, confirmed by a field or, run by run, by overlapping texts.
-
-    Args:
-        facts: What the chunks state.
-        listing: The chunks.
-        order: Their indices in order.
-        following: By the index of a chunk, that of the chunk which it overlaps.
-        witness: The field that confirms the sequence; None if only overlaps can.
-        refuted: Whether overlaps show that parts of it are out of order.
-    """
+    """Return the order of a sequence, which a field or, run by run, overlapping texts confirm, or refute in parts."""
     chunks = facts.chunks
     keys: list[Key | None] = [None] * len(chunks)
     runs: list[Span | None] = [None] * len(chunks)

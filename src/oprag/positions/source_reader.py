@@ -165,14 +165,7 @@ def _text_of_pdf(path: Path, name: str, file: io.BufferedReader) -> str:
 
 
 class SourceReader:
-    """Reads the whole text of a source by its name.
-
-    Args:
-        read_source: A function, a mapping, a folder or a list of documents.
-
-    Raises:
-        OptionError: `read_source` has another type, the folder does not exist, or a document does not name its source.
-    """
+    """Reads the whole text of a source by its name; raises `OptionError` for what it cannot read from."""
 
     def __init__(self, read_source: ReadSource) -> None:
         self._read_source: Any = read_source
@@ -260,11 +253,7 @@ def read_with(reader: SourceReader | None, name: str) -> str:
 
 
 class SourceTexts:
-    """A cache of source texts, each read when the order of its chunks is first needed.
-
-    Args:
-        reader: Reads the text of a source.
-    """
+    """A cache of source texts, each read when the order of its chunks is first needed."""
 
     def __init__(self, reader: SourceReader) -> None:
         self.reader = reader

@@ -32,11 +32,7 @@ _NOWHERE: _Bounds = (math.inf, math.inf)
 
 
 class SourceText:
-    """The text of a source, in which chunks are located.
-
-    Args:
-        text: The text.
-    """
+    """The text of a source, in which chunks are located."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -78,21 +74,13 @@ class SourceText:
     def locate(
         self,
         texts: Sequence[str],
-        pages: Sequence[Any] = (),
-        offsets: Sequence[int | None] = (),
+        pages: Sequence[Any] = (),  # the key of the page of each chunk, or of its place on it; None without a page
+        offsets: Sequence[int | None] = (),  # that the chunks state, unverified
         *,
-        complete: bool = False,
-        in_sequence: bool = False,
+        complete: bool = False,  # whether these are all chunks of the source
+        in_sequence: bool = False,  # whether they are in the sequence in which the store received them
     ) -> list[Found | None]:
-        """Return the place of each chunk; None if it is not in the text, or its place is ambiguous.
-
-        Args:
-            texts: The texts of the chunks.
-            pages: The sort key of the page of each chunk, or of its place on the page; None if it states no page.
-            offsets: The offset that each chunk states, unverified; None if it states none.
-            complete: Whether these are all chunks of the source.
-            in_sequence: Whether they are in the sequence in which the store received them.
-        """
+        """Return the place of each chunk; None if it is not in the text, or its place is ambiguous."""
         counts = Counter(texts)
         places = self._places_of(counts)
         # More chunks than places: some were added again, so numbers of equal chunks prove nothing.

@@ -102,11 +102,7 @@ class _Decided(NamedTuple):
 
 
 class SourceOrders:
-    """Decides the orders of sources that retrieved chunks alone do not tell, and caches them.
-
-    An entry is valid as long as the retrieved chunks have the same texts, and the store returns them in the same
-    sequence, which is checked with one request per question.
-    """
+    """Decides the orders of sources that retrieved chunks alone do not tell, and caches them."""
 
     def __init__(self) -> None:
         self._cached: dict[Any, _Decided] = {}

@@ -37,21 +37,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class VectorSources:
-    """The sources of vectors.
+    """The sources of vectors."""
 
-    Attributes:
-        embedder: An `Embedder`; if it is also async, with `aembed_questions` and `aembed_documents`.
-        cache: The vector cache.
-        store: The store that the chunks came from, if it returns vectors of the same embedder.
-        text_of: Returns the text to embed for a chunk; a framework may add metadata to the chunk's text.
-        embedder_option: Name of the framework's option for the embedder, for messages.
-    """
-
-    embedder: Any = None
+    embedder: Any = None  # an `Embedder`; if it is also async, with `aembed_questions` and `aembed_documents`
     cache: VectorCache | None = None
-    store: StoreAdapter | None = None
+    store: StoreAdapter | None = None  # that the chunks came from, if it returns vectors of the same embedder
+    # The text to embed for a chunk; a framework may add metadata to it.
     text_of: Callable[[Chunk], str] = lambda chunk: chunk.text
-    embedder_option: str = "embeddings"
+    embedder_option: str = "embeddings"  # the framework's name of the option, for messages
 
     def check(self, options: ContextOptions) -> None:
         """Reject thresholds if vectors cannot be obtained."""
