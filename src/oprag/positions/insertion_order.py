@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ _PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, 
 # Several chunks share a page or another number; other values belong to one text.
 _PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
 
+_SPAN = "span"
 _Known = list[tuple[int, Key]]
 
 
@@ -63,6 +64,15 @@ class Witness(NamedTuple):
     files: tuple[int, ...] = ()
 
 
+class _Series(NamedTuple):
+    """The values of a field along the sequence of a store."""
+
+    known: _Known  # the valid ones as comparable keys, with the indices of their chunks
+    texts: Sequence[str]  # of all chunks
+    distinct: bool  # whether two chunks of different text cannot share a value
+    is_page: bool = False  # whether these are page numbers, which do not begin again in one file
+
+
 def confirmed_order(
     chunks: Sequence[Chunk], located: Sequence[Span | None], overlaps: Sequence[int], *, complete: bool = True
 ) -> Witness | None:
@@ -72,66 +82,50 @@ def confirmed_order(
     of several files, offsets of each page) and parts that fill a gap, which were added later; or nearly all agree with
     the sequence: a value amid it that does not is wrong, and one at its end belongs to a chunk that was added later.
     """
-    metadata = [chunk.metadata for chunk in chunks]
     texts = [chunk.text for chunk in chunks]
-    present = {name for one in metadata for name in one}
-    # Numbers that were copied from the store order cannot confirm it, and neither can numbers from several calls.
-    no_stamps = any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1
-    values: dict[str, list[Any]] = {LOCATED: [span and span.start for span in located]} if any(located) else {}
-    # Other numbers may begin again on each page.
-    values |= {field: [one.get(field) for one in metadata] for field in PAGE_NUMBER_FIELDS if field in present}
-    for field in (*STAMPED_FIELDS, *START_FIELDS):
-        if field in present and not (field == STAMP_FIELD and no_stamps):
-            values[field] = [one.get(field) for one in metadata]
-    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
-    if len({chunk.document_id for chunk in chunks}) == 1 and any(chunk.span for chunk in chunks):
-        values["span"] = [chunk.span and chunk.span.start for chunk in chunks]
-    for field in (LABEL_FIELD, *NUMBER_FIELDS):
-        if field in present:
-            values[field] = [one.get(field) for one in metadata]
-    against = not complete or _pages_are_against(values, metadata, texts)
-    for field, found in values.items():
-        known = _known(found, field)
+    # Values of a part of the chunks must not begin again, and where page numbers contradict the sequence, none may.
+    against = not complete
+    for field, values in _values(chunks, located):
+        known = _known(values, field)
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
             continue
-        sort = _Field(field not in _PAGES, field in PAGE_NUMBER_FIELDS)
-        # Other numbers may be anything, such as a priority, so they must not begin again. Nothing begins again where
-        # page numbers contradict it.
-        once = field in {*NUMBER_FIELDS, LOCATED}
-        again = not once and ((complete and field in PAGE_NUMBER_FIELDS) or not against)
-        witness = _counted_up(known, metadata, texts, sort) if again else None
-        witness = witness or _mostly_rising(known, texts, sort)
+        is_page = field in PAGE_NUMBER_FIELDS
+        series = _Series(known, texts, field not in _PAGES, is_page)
+        # Other numbers may be anything, such as a priority, so they must not begin again.
+        again = field not in {*NUMBER_FIELDS, LOCATED} and not against
+        witness = (_counted_up(series, chunks) if again else None) or _mostly_rising(series)
         if witness is not None:
-            stated = [value is not None for value in found]
+            stated = [value is not None for value in values]
             return witness._replace(field=field, unsure=witness.unsure | _unsure_edges(known, stated, overlaps))
+        against = against or (is_page and len(known) == len(texts))
     return None
+
+
+def _values(chunks: Sequence[Chunk], located: Sequence[Span | None]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the fields that may confirm a sequence, with the value of each chunk; pages first: others may restart."""
+    if any(located):
+        yield LOCATED, [span and span.start for span in located]
+    metadata = [chunk.metadata for chunk in chunks]
+    present = {name for one in metadata for name in one}
+    if any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1:
+        # Numbers that were copied from the store order cannot confirm it, and neither can numbers from several calls.
+        present.discard(STAMP_FIELD)
+    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
+    if len({chunk.document_id for chunk in chunks}) == 1 and any(chunk.span for chunk in chunks):
+        present.add(_SPAN)
+    for field in (*PAGE_NUMBER_FIELDS, *STAMPED_FIELDS, *START_FIELDS, _SPAN, LABEL_FIELD, *NUMBER_FIELDS):
+        if field in present and field == _SPAN:
+            yield field, [chunk.span and chunk.span.start for chunk in chunks]
+        elif field in present:
+            yield field, [one.get(field) for one in metadata]
 
 
 def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> list[int] | None:
     """Return the order if nearly all of these distinct keys agree with the sequence of the store, else None."""
     known = [(index, key) for index, key in enumerate(keys) if key is not None]
     # Copies of a chunk share its key.
-    witness = _mostly_rising(known, [chunk.text for chunk in chunks], _Field(distinct=True))
+    witness = _mostly_rising(_Series(known, [chunk.text for chunk in chunks], distinct=True))
     return None if witness is None else witness.order
-
-
-def _pages_are_against(
-    values: Mapping[str, list[Any]], metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]
-) -> bool:
-    """Return whether all chunks have page numbers, which neither rise along the sequence nor count up in parts."""
-    for field in PAGE_NUMBER_FIELDS:
-        known = _known(values.get(field, []), field)
-        if len(known) == len(texts) and len({key for _, key in known}) > 1:
-            pages = _Field(distinct=False, is_page=True)
-            return (_counted_up(known, metadata, texts, pages) or _mostly_rising(known, texts, pages)) is None
-    return False
-
-
-class _Field(NamedTuple):
-    """What the values of a field are like."""
-
-    distinct: bool  # whether two chunks of different text cannot share a value
-    is_page: bool = False  # whether these are page numbers, which do not begin again in one file
 
 
 def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
@@ -161,33 +155,32 @@ def _style(key: Key) -> Any:
     return key[0] if len(key) == _NUMBERED_LENGTH else (key[0], key[1][2] if key[1][0] else "")
 
 
-def _counted_up(
-    known: _Known, metadata: Sequence[Mapping[str, Any]], texts: Sequence[str], field: _Field
-) -> Witness | None:
+def _counted_up(series: _Series, chunks: Sequence[Chunk]) -> Witness | None:
     """Return the order if the values count up in parts, each of which begins low or fills a gap of an earlier part."""
     parts: list[_Known] = []
-    for index, key in known:
-        if parts and _follows(parts[-1][-1], (index, key), texts, distinct=field.distinct):
-            parts[-1].append((index, key))
+    for one in series.known:
+        if parts and _follows(parts[-1][-1], one, series):
+            parts[-1].append(one)
         else:
-            parts.append([(index, key)])
-    if len(known) < _MIN_RUN * len(parts) or _are_files(parts, metadata) or _is_edit(parts, field):
+            parts.append([one])
+    if len(series.known) < _MIN_RUN * len(parts) or _are_files(parts, chunks) or _is_edit(parts, series):
         return None
-    moved = _moved(parts, len(texts), field)
+    count = len(chunks)
+    moved = _moved(parts, series)
     # If many chunks are out of turn, the sequence as a whole is not confirmed.
-    if moved is None or len(moved) > _MAX_MOVED * len(texts):
+    if moved is None or len(moved) > _MAX_MOVED * count:
         return None
-    witness = Witness("", _with_moved(len(texts), moved))
+    witness = Witness("", _with_moved(count, moved))
     files = [part for part in parts if part[0][0] not in moved]
-    if not field.is_page or len(files) == 1:
+    if not series.is_page or len(files) == 1:
         return witness
     if min(len({key for _, key in file}) for file in files) < _MIN_PAGES:
         return None
     starts = [file[0][0] for file in files[1:]]
-    return witness._replace(files=tuple(bisect_right(starts, moved.get(index, index)) for index in range(len(texts))))
+    return witness._replace(files=tuple(bisect_right(starts, moved.get(index, index)) for index in range(count)))
 
 
-def _moved(parts: Sequence[_Known], count: int, field: _Field) -> dict[int, int] | None:
+def _moved(parts: Sequence[_Known], series: _Series) -> dict[int, int] | None:
     """Return the chunks of parts that fill a gap, each with the chunk that it follows; None if a part begins amid."""
     lowest: dict[Any, Key] = {}
     for _, key in chain.from_iterable(parts):
@@ -198,23 +191,23 @@ def _moved(parts: Sequence[_Known], count: int, field: _Field) -> dict[int, int]
         after = _gap(part, parts[:number])
         if after is not None:
             # All chunks up to the next part, also those without a value.
-            end = parts[number + 1][0][0] if number + 1 < len(parts) else count
+            end = parts[number + 1][0][0] if number + 1 < len(parts) else len(series.texts)
             moved.update(dict.fromkeys(range(part[0][0], end), after))
         # What was added later is at the end.
         elif moved or (len(parts) > 1 and not _begins_again(part, parts[:number], lowest)):
             return None
-        elif number and not field.distinct and _has_large_gaps(part):
+        elif number and not series.distinct and _has_large_gaps(part):
             # Edited chunks of some pages.
             return None
     return moved
 
 
-def _follows(before: tuple[int, Key], after: tuple[int, Key], texts: Sequence[str], *, distinct: bool) -> bool:
+def _follows(before: tuple[int, Key], after: tuple[int, Key], series: _Series) -> bool:
     (first, low), (second, high) = before, after
     if _style(low) != _style(high):
         return False
     # Two texts cannot have the same number, unless it is that of a page.
-    return low < high or (low == high and (not distinct or texts[first] == texts[second]))
+    return low < high or (low == high and (not series.distinct or series.texts[first] == series.texts[second]))
 
 
 def _begins_again(part: _Known, earlier: Sequence[_Known], lowest: Mapping[Any, Key]) -> bool:
@@ -242,10 +235,10 @@ def _is_low(first: Key, lowest: Mapping[Any, Key]) -> bool:
     return first == lowest[_style(first)] or (number is not None and number <= 1)
 
 
-def _is_edit(parts: Sequence[_Known], field: _Field) -> bool:
+def _is_edit(parts: Sequence[_Known], series: _Series) -> bool:
     """Return whether the last part may be edited chunks of an earlier one: a few, or those of few or of all pages."""
     *earlier, last = parts
-    if field.distinct:
+    if series.distinct:
         return len(earlier) == 1 and len(last) < _MIN_AGAIN
     keys = {key for _, key in last}
     for part in earlier:
@@ -270,20 +263,21 @@ def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:
     return None
 
 
-def _are_files(parts: Sequence[_Known], metadata: Sequence[Mapping[str, Any]]) -> bool:
+def _are_files(parts: Sequence[_Known], chunks: Sequence[Chunk]) -> bool:
     """Return whether a field that is neither a position nor an id tells all parts apart, as for files of one name."""
     if len(parts) < 2:
         return False
-    for field in metadata[parts[0][0][0]].keys() - _PLACES:
-        values = [{repr(metadata[index].get(field)) for index, _ in part} for part in parts]
+    for field in chunks[parts[0][0][0]].metadata.keys() - _PLACES:
+        values = [{repr(chunks[index].metadata.get(field)) for index, _ in part} for part in parts]
         if all(len(one) == 1 for one in values) and len(set.union(*values)) == len(parts):
             return True
     return False
 
 
-def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witness | None:
+def _mostly_rising(series: _Series) -> Witness | None:
     """Return the order if nearly all values agree with the sequence."""
-    rising = _longest_rising([key for _, key in known], distinct=field.distinct)
+    known, texts = series.known, series.texts
+    rising = _longest_rising([key for _, key in known], distinct=series.distinct)
     kept = [known[place] for place in rising]
     within = {index for index, _ in kept}
     strays = dict(one for one in known if one[0] not in within)
@@ -293,7 +287,7 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     wrong = sum((key, texts[index]) not in first for index, key in strays.items())
     last = kept[-1][0]
     most = 1 if len(known) < _FEW else (1 - _AGREES) * len(known)
-    if field.is_page and all(index > last for index in strays):
+    if series.is_page and all(index > last for index in strays):
         # Chunks of edited pages are at the end.
         most = max(most, _MAX_MOVED * len(known))
     if len(known) < _MIN_RISING or wrong > most:
@@ -304,7 +298,7 @@ def _mostly_rising(known: _Known, texts: Sequence[str], field: _Field) -> Witnes
     for index, key in strays.items():
         place = bisect_right(keys, key)
         if index < last:
-            if not field.distinct:
+            if not series.distinct:
                 # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
                 unsure.update([index, *(one for one, value in kept if one > index and value < key)])
             continue

@@ -383,12 +383,22 @@ def _begin_in_each_section(chunks: Sequence[Chunk], offset_field: str) -> bool:
 
 
 def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, int] | None]) -> bool:
-    """Return whether offsets within one page (or one source, without pages) are relative to different documents."""
-    documents: dict[Key, set[str]] = {}
+    """Return whether offsets within one page (or one source, without pages) are relative to different documents.
+
+    Documents are copies if one file can contain all of these chunks: on each page, one document contains all, and each
+    chunk is in several documents but for those of one document, whose copies were not retrieved.
+    """
+    owners: dict[tuple[Key, int, int, str], set[str]] = {}
     for chunk, claim in zip(chunks, claims, strict=True):
         if claim is not None and chunk.document_id is not None:
-            documents.setdefault(claim[0], set()).add(chunk.document_id)
-    return any(len(names) > 1 for names in documents.values())
+            owners.setdefault((*claim, chunk.text), set()).add(chunk.document_id)
+    of_page: dict[Key, list[set[str]]] = {}
+    for (page, *_), documents in owners.items():
+        of_page.setdefault(page, []).append(documents)
+    if all(len(set().union(*documents)) == 1 for documents in of_page.values()):
+        return False
+    alone = set().union(*(documents for documents in owners.values() if len(documents) == 1))
+    return len(alone) > 1 or not all(set.intersection(*documents) for documents in of_page.values())
 
 
 def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:

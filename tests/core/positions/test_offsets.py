@@ -113,7 +113,7 @@ def test_contradictions_are_those_of_every_pair(claimed):
     assert disagree([text for _, text, _ in claimed], claims) == expected
 
 
-# Files that share a name, a document for each page.
+# Copies of a file that was added twice, a document for each page.
 
 
 def of_files(*rows: tuple[str, int, int, str]) -> list[Chunk]:
@@ -128,6 +128,14 @@ def by_offset(chunks: list[Chunk]) -> bool:
     return all(position.kind is PositionKind.PAGE_OFFSET for position in order_of(Listing(chunks)).positions)
 
 
+def test_copies_of_a_page_have_the_same_places():
+    twice = [(file, page, start, f"{page} {start}") for page in (1, 2) for start in (0, 10) for file in "AB"]
+    assert by_offset(of_files(*twice))
+    # The search is cut off between the last node and its copy.
+    assert by_offset(of_files(*twice[:-1]))
+    assert by_offset(of_files(*twice, *(("C", page, start, text) for _, page, start, text in twice[:4])))
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -140,6 +148,17 @@ def by_offset(chunks: list[Chunk]) -> bool:
 )
 def test_files_that_share_a_part_are_no_copies(rows):
     assert not by_offset(of_files(*rows))
+
+
+@given(st.data())
+def test_chunks_that_are_taken_for_copies_may_be_of_one_file(data):
+    texts = st.sampled_from(["terms", "other"])
+    files = {file: {(page, start): data.draw(texts) for page in range(3) for start in (0, 10)} for file in "AB"}
+    rows = [(file, page, start, text) for file, chunks in files.items() for (page, start), text in chunks.items()]
+    found = data.draw(st.lists(st.sampled_from(rows), min_size=1, unique=True))
+    pages = {(file, page) for file, page, _, _ in found}
+    if len({page for _, page in pages}) < len(pages) and by_offset(of_files(*found)):
+        assert any(all(chunks[page, start] == text for _, page, start, text in found) for chunks in files.values())
 
 
 USUAL: list[dict[str, Any]] = [{}, {"source": "book"}, {"source": "b", "url": "c"}, {"source": 7, "file_path": "b"}]
