@@ -49,7 +49,6 @@ _PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, 
 # Several chunks share a page or another number; other values belong to one text.
 _PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
 
-_SPAN = "span"
 _Known = list[tuple[int, Key]]
 
 
@@ -110,13 +109,8 @@ def _values(chunks: Sequence[Chunk], located: Sequence[Span | None]) -> Iterator
     if any(map(is_by_store, metadata)) or len(numberings(chunks)) > 1:
         # Numbers that were copied from the store order cannot confirm it, and neither can numbers from several calls.
         present.discard(STAMP_FIELD)
-    # Offsets of nodes begin again in each document, whatever the sequence of the documents is.
-    if len({chunk.document_id for chunk in chunks}) == 1 and any(chunk.span for chunk in chunks):
-        present.add(_SPAN)
-    for field in (*PAGE_NUMBER_FIELDS, *STAMPED_FIELDS, *START_FIELDS, _SPAN, LABEL_FIELD, *NUMBER_FIELDS):
-        if field in present and field == _SPAN:
-            yield field, [chunk.span and chunk.span.start for chunk in chunks]
-        elif field in present:
+    for field in (*PAGE_NUMBER_FIELDS, *STAMPED_FIELDS, *START_FIELDS, LABEL_FIELD, *NUMBER_FIELDS):
+        if field in present:
             yield field, [one.get(field) for one in metadata]
 
 

@@ -287,24 +287,23 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     by_page = chosen.kind is PositionKind.PAGE
     conflicting = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
     tied = by_page and not conflicting and shared(facts.chunks, chosen.keys)
-    missing = (Uncertain(_of_missing(facts), "alone"),) if None in chosen.keys else ()
+    missing = None in chosen.keys
     if chosen.kind is PositionKind.STAMPED and not facts.pages and len(facts.chunks) > 1:
         documents = [chunk.document_id for chunk in facts.chunks]
         if len(set(documents)) > 1 and numberings(facts.chunks) == {None}:
             return {index: (Uncertain(BY_DOCUMENT, "across", name),) for index, name in enumerate(documents)}
     found: dict[int, tuple[Uncertain, ...]] = {}
     for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
-        if key is None:
-            found[index] = missing
-            continue
-        doubts = [
-            in_runs and Uncertain(UNLINKED_RUNS, "across", key[0]),
-            conflicting and Uncertain(CONFLICTING_OFFSETS, "alone"),
-            tied and Uncertain(SHARED_POSITION, "within", key),
-            by_label and Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key),
-        ]
-        found[index] = tuple(doubt for doubt in doubts if doubt)
-    return {index: doubts for index, doubts in found.items() if doubts}
+        doubts = (
+            key is None and Uncertain(_of_missing(facts), "alone"),
+            in_runs and key and Uncertain(UNLINKED_RUNS, "across", key[0]),
+            conflicting and key and Uncertain(CONFLICTING_OFFSETS, "alone"),
+            tied and key and Uncertain(SHARED_POSITION, "within", key),
+            by_label and key and Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key),
+        )
+        if uncertain := tuple(doubt for doubt in doubts if doubt):
+            found[index] = uncertain
+    return found
 
 
 def _without_ties(facts: Facts, pages: Reading) -> Reading:
@@ -316,17 +315,14 @@ def _without_ties(facts: Facts, pages: Reading) -> Reading:
     if by_text is not None and not runs_against(by_text.keys, pages.keys):
         within.insert(0, (LOCATED, by_text.keys))
     # A page with a chunk that a reading lacks keeps its ties: its chunks cannot be compared.
-    readings = [
-        ({page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None}, name, keys)
-        for name, keys in within
+    lacking = [
+        {page for page, key in zip(pages.keys, keys, strict=True) if page is None or key is None} for _, keys in within
     ]
-    lacking, name, finer = min(readings, key=lambda reading: len(reading[0]), default=(set(pages.keys), "", []))
-    if lacking.issuperset(pages.keys):
+    if all(without.issuperset(pages.keys) for without in lacking):
         return pages
-    keys = [
-        None if page is None else (page, () if page in lacking else key)
-        for page, key in zip(pages.keys, finer, strict=True)
-    ]
+    (name, finer), without = min(zip(within, lacking, strict=True), key=lambda one: len(one[1]))
+    both = zip(pages.keys, finer, strict=True)
+    keys = [page and (page, () if page in without else key) for page, key in both]
     return Reading(PositionKind.PAGE, f"{pages.field}, {name}", keys)
 
 
@@ -473,29 +469,29 @@ def _weighed(facts: Facts, listing: Listing) -> SourceOrder:
 
 def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     """Return the order by numbers or offsets of all chunks; a few that the sequence shows to be wrong do not count."""
-    if listing.complete and _has_no_gaps(exact):
-        by_store = exact.kind is PositionKind.STAMPED and stamped_by_store(facts.chunks)
-        return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if by_store else "known")
-    order = agreed_order(exact.keys, facts.chunks)
+    stamped = exact.kind is PositionKind.STAMPED
+    has_gaps = not (listing.complete and _has_no_gaps(exact))
+    order = agreed_order(exact.keys, facts.chunks) if has_gaps else None
     in_order: list[Any] = [exact.keys[index] for index in order or ()]
     if order is not None and any(after < before for before, after in pairwise(in_order)):
         overlaps = overlaps_of([chunk.text for chunk in facts.chunks])
         witness = Witness(exact.field, order)
         return _in_sequence(facts, listing, order, _successors(facts.chunks, overlaps), witness=witness)
-    alone = exact.kind is PositionKind.STAMPED and (
-        # Stamps of other tools may begin again in each call.
-        stamped_by_store(facts.chunks) or (order is None and None in numberings(facts.chunks))
-    )
+    # Stamps of other tools may begin again in each call.
+    several = has_gaps and order is None and None in numberings(facts.chunks)
+    alone = stamped and (stamped_by_store(facts.chunks) or several)
     return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if alone else "known")
 
 
 def _has_no_gaps(exact: Reading) -> bool:
     """Return whether these numbers (on each page) lack and repeat none: a wrong one would leave a gap."""
+    if exact.kind not in (PositionKind.STAMPED, PositionKind.PAGE):
+        return False
     numbers: dict[Any, list[Key]] = {}
-    for key in exact.keys if exact.kind in (PositionKind.STAMPED, PositionKind.PAGE) else ():
+    for key in exact.keys:
         page, number = (None, key) if exact.kind is PositionKind.STAMPED else key or (None, ())
         numbers.setdefault(page, []).append(number or ())
-    return bool(numbers) and all(
+    return all(
         sorted(some) in ([(number,) for number in range(first, first + len(some))] for first in (0, 1))
         for some in numbers.values()
     )
