@@ -124,15 +124,16 @@ def facts_of(chunks: Sequence[Chunk], located: Sequence[Span | None] = ()) -> Fa
     if not fields.isdisjoint(ROOTS):
         chunks = [changed(chunk, metadata=with_usual_fields(chunk.metadata)) for chunk in chunks]
         fields = fields.union(*(chunk.metadata for chunk in chunks))
-    linked = with_spans = False
-    for chunk in chunks:
-        linked = linked or bool(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids)
-        with_spans = with_spans or chunk.span is not None
+    with_spans = any(chunk.span is not None for chunk in chunks)
+    linked = any(chunk.previous_id or chunk.next_id or chunk.parent_id or chunk.child_ids for chunk in chunks)
     pages = _pages(chunks, fields, with_spans=with_spans)
     offset_field, frames = "", list[_Frame]()
     spans: Sequence[Span | None] = [None] * len(chunks)
     if with_spans or not fields.isdisjoint(START_FIELDS):
-        offset_field, offsets = _read_offsets(chunks, [name for name in START_FIELDS if name in fields])
+        names = [*(name for name in START_FIELDS if name in fields), _ATTRIBUTE]
+        stated = [_stated(chunk, names) for chunk in chunks]
+        offset_field = ", ".join(dict.fromkeys(one[0] for one in stated if one is not None))
+        offsets = [one and one[1] for one in stated]
         frames, pages = _frames(chunks, offset_field, offsets, pages)
         spans = _spans(chunks, offsets, frames) if frames else spans
     return Facts(chunks, fields, pages, offset_field, frames, located or spans, linked, located)
@@ -352,10 +353,8 @@ def _frames(
     # Offsets with a page of their own are never relative to the source.
     no_page: list[Key | None] = [None if span is not None and span.page is not None else () for span in offsets]
     for page_field, keys in [*pages.items(), ("", no_page)] if offset_field else ():
-        claims = [
-            None if page is None or span is None else (page, span[0], span[1])
-            for page, span in zip(keys, offsets, strict=True)
-        ]
+        both = zip(keys, offsets, strict=True)
+        claims = [None if page is None or span is None else (page, span[0], span[1]) for page, span in both]
         if _disagree(chunks, claims) or (not page_field and _begin_in_each_section(chunks, offset_field)):
             if page_field == LABEL_FIELD and not _is_document_each(chunks, keys):
                 del trusted[page_field]
@@ -401,37 +400,27 @@ def _across_documents(chunks: Sequence[Chunk], claims: Sequence[tuple[Key, int, 
     return len(alone) > 1 or not all(set.intersection(*documents) for documents in of_page.values())
 
 
-def _read_offsets(chunks: Sequence[Chunk], names: Sequence[str]) -> tuple[str, list[Span | None]]:
-    """Return the fields that were read (empty if none), and the offsets; only a framework's own have a page."""
-    spans: list[Span | None] = []
-    read: dict[str, None] = {}
-    fields = (*names, _ATTRIBUTE)
-    for chunk in chunks:
-        for field in fields:
-            if field == _ATTRIBUTE:
-                start, end, page = chunk.span or (None, None, None)
-            else:
-                start, end, page = chunk.metadata.get(field), chunk.metadata.get(START_FIELDS[field]), None
-            # Inlined for plain integers: calling `whole` for each chunk would take most of the time.
-            if type(start) is not int or not 0 <= start < TOO_LARGE:
-                start = whole(start)
-            if start is not None:
-                break
+def _stated(chunk: Chunk, fields: Sequence[str]) -> tuple[str, Span] | None:
+    """Return the first of these fields that states an offset, and the offsets; only a framework's own have a page."""
+    for field in fields:
+        if field == _ATTRIBUTE:
+            start, end, page = chunk.span or (None, None, None)
         else:
-            spans.append(None)
-            continue
-        if type(end) is not int or not start <= end < TOO_LARGE:
-            end = None if end is None else whole(end)
-            if end is None or end < start:
-                end = start + len(chunk.text)
-        spans.append(Span(start, end, page))
-        read[field] = None
-    return ", ".join(read), spans
+            start, end, page = chunk.metadata.get(field), chunk.metadata.get(START_FIELDS[field]), None
+        # Inlined for plain integers: calling `whole` for each chunk would take most of the time.
+        if type(start) is not int or not 0 <= start < TOO_LARGE:
+            start = whole(start)
+        if start is not None:
+            if type(end) is not int or not start <= end < TOO_LARGE:
+                end = whole(end)
+            return field, Span(start, start + len(chunk.text) if end is None or end < start else end, page)
+    return None
 
 
 def stated_span(chunk: Chunk) -> Span | None:
     """Return the offsets of one chunk as its metadata or its framework states them, unverified."""
-    return _read_offsets([chunk], [name for name in START_FIELDS if name in chunk.metadata])[1][0]
+    stated = _stated(chunk, (*START_FIELDS, _ATTRIBUTE))
+    return stated and stated[1]
 
 
 def is_exact(chunk: Chunk, span: Span) -> bool:
@@ -480,10 +469,8 @@ def _spans(chunks: Sequence[Chunk], offsets: Sequence[Span | None], frames: Sequ
     if not field:
         return offsets
     stated = [chunk.span and chunk.span.page if field == _SPAN_PAGE else chunk.metadata.get(field) for chunk in chunks]
-    return [
-        claim and Span(claim[1], claim[2], _shown(page, claim[0], field))
-        for page, claim in zip(stated, claims, strict=True)
-    ]
+    both = zip(stated, claims, strict=True)
+    return [claim and Span(claim[1], claim[2], _shown(page, claim[0], field)) for page, claim in both]
 
 
 def page_of(chunk: Chunk) -> str | int | None:
@@ -511,25 +498,18 @@ def _shown(page: Any, key: Key, field: str) -> str | int:
 
 
 def by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> Reading:
-    """Read the positions with the caller's `position_key`."""
-    if isinstance(position_key, str):
-        name = position_key
-        values = [chunk.metadata.get(position_key) for chunk in chunks]
-    elif isinstance(position_key, tuple):
-        name = ", ".join(position_key)
-        values = [tuple(chunk.metadata.get(part) for part in position_key) for chunk in chunks]
-    else:
+    """Read the positions with the caller's `position_key`; a chunk has none if any of its values is invalid."""
+    if callable(position_key):
         name = getattr(position_key, "__name__", type(position_key).__name__)
         values = [position_key(chunk) for chunk in chunks]
+    elif isinstance(position_key, str):
+        name, values = position_key, [chunk.metadata.get(position_key) for chunk in chunks]
+    else:
+        name, values = ", ".join(position_key), [tuple(map(chunk.metadata.get, position_key)) for chunk in chunks]
     tuples = [tuple(value) if isinstance(value, tuple | list) else (value,) for value in values]
     sections = any(isinstance(part, str) and re.fullmatch(_SECTION, part.strip()) for parts in tuples for part in parts)
-    return Reading(PositionKind.KEY, name, [_key(parts, sections=sections) for parts in tuples])
-
-
-def _key(parts: tuple[Any, ...], *, sections: bool) -> Key | None:
-    """Convert a caller's values to a key; None if any of them is invalid."""
-    keys = [_part(part, sections=sections) for part in parts]
-    return None if not keys or None in keys else tuple(keys)
+    keys = [tuple(_part(part, sections=sections) for part in parts) for parts in tuples]
+    return Reading(PositionKind.KEY, name, [None if not key or None in key else key for key in keys])
 
 
 def _part(value: Any, *, sections: bool) -> Key | None:
