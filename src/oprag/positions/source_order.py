@@ -254,12 +254,11 @@ def _by_metadata(facts: Facts, chosen: Reading | None, *, complete: bool) -> Sou
     """Return the order that the metadata tell, without the sequence of a store."""
     chunks = facts.chunks
     if chosen is None:
-        uncertain = _all_uncertain(facts, RESTARTED if len(numberings(chunks)) > 1 else _of_missing(facts))
-        return SourceOrder(chunks, PositionKind.NONE, "", [None] * len(chunks), facts.spans, uncertain=uncertain)
+        chosen = Reading(PositionKind.NONE, "", [None] * len(chunks))
     if chosen.kind is PositionKind.PAGE:
         chosen = _without_ties(facts, chosen)
     placed = chosen
-    if None in chosen.keys and not facts.located:
+    if None in chosen.keys and not facts.located and chosen.kind is not PositionKind.NONE:
         placed = chosen._replace(keys=_beside_overlaps(chosen.keys, chunks))
     # Among the chunks that a search found, an overlap may be a phrase that is repeated elsewhere.
     uncertain = _doubts(facts, placed if complete else chosen)
@@ -270,22 +269,15 @@ def _by_metadata(facts: Facts, chosen: Reading | None, *, complete: bool) -> Sou
     return SourceOrder(chunks, *placed, facts.spans, uncertain=uncertain, basis="known" if checked else "assumed")
 
 
-def _of_missing(facts: Facts) -> str:
-    return CONFLICTING_OFFSETS if ignores_offsets(facts) else MISSING
-
-
-def _all_uncertain(facts: Facts, cause: str) -> dict[int, tuple[Uncertain, ...]]:
-    return {index: (Uncertain(cause, "alone"),) for index in range(len(facts.chunks))}
-
-
 def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     """Return what is uncertain about the order that metadata alone tell."""
     if chosen.kind > PositionKind.STAMPED and not chosen.field.endswith(LOCATED) and len(numberings(facts.chunks)) > 1:
         # Other metadata are unreliable here too: where stamps restart, offsets usually do.
-        return _all_uncertain(facts, RESTARTED)
+        return dict.fromkeys(range(len(facts.chunks)), (Uncertain(RESTARTED, "alone"),))
     in_runs, by_label = _in_runs(chosen), _is_by_label(chosen)
     by_page = chosen.kind is PositionKind.PAGE
-    conflicting = by_page and chosen.field in FRAME_FIELDS and ignores_offsets(facts)
+    ignored = ignores_offsets(facts)
+    conflicting = by_page and chosen.field in FRAME_FIELDS and ignored
     tied = by_page and not conflicting and shared(facts.chunks, chosen.keys)
     missing = None in chosen.keys
     if chosen.kind is PositionKind.STAMPED and not facts.pages and len(facts.chunks) > 1:
@@ -295,7 +287,7 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     found: dict[int, tuple[Uncertain, ...]] = {}
     for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
         doubts = (
-            key is None and Uncertain(_of_missing(facts), "alone"),
+            key is None and Uncertain(CONFLICTING_OFFSETS if ignored else MISSING, "alone"),
             in_runs and key and Uncertain(UNLINKED_RUNS, "across", key[0]),
             conflicting and key and Uncertain(CONFLICTING_OFFSETS, "alone"),
             tied and key and Uncertain(SHARED_POSITION, "within", key),
@@ -458,11 +450,12 @@ def _weighed(facts: Facts, listing: Listing) -> SourceOrder:
         exact = _without_ties(facts, chosen) if chosen.kind is PositionKind.PAGE else chosen
         if exact.kind in _EXACT or (exact is not chosen and not shared(chunks, exact.keys)):
             return _by_exact(facts, listing, exact)
-    overlaps = overlaps_of([chunk.text for chunk in chunks])
+    texts = [chunk.text for chunk in chunks]
+    overlaps = overlaps_of(texts)
     witness = confirmed_order(chunks, facts.located, overlaps, complete=listing.complete)
     if witness is not None:
         adjacent = {index: index + 1 for index, overlap in enumerate(overlaps) if overlap}
-        following = adjacent if witness.order == [*range(len(chunks))] else _successors(chunks, overlaps)
+        following = adjacent if witness.order == [*range(len(chunks))] else successors(texts, overlaps)
         return _in_sequence(facts, listing, witness.order, following, witness=witness)
     return _by_overlaps(facts, listing, chosen, overlaps)
 
@@ -474,9 +467,9 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     order = agreed_order(exact.keys, facts.chunks) if has_gaps else None
     in_order: list[Any] = [exact.keys[index] for index in order or ()]
     if order is not None and any(after < before for before, after in pairwise(in_order)):
-        overlaps = overlaps_of([chunk.text for chunk in facts.chunks])
-        witness = Witness(exact.field, order)
-        return _in_sequence(facts, listing, order, _successors(facts.chunks, overlaps), witness=witness)
+        texts = [chunk.text for chunk in facts.chunks]
+        following = successors(texts, overlaps_of(texts))
+        return _in_sequence(facts, listing, order, following, witness=Witness(exact.field, order))
     # Stamps of other tools may begin again in each call.
     several = has_gaps and order is None and None in numberings(facts.chunks)
     alone = stamped and (stamped_by_store(facts.chunks) or several)
@@ -524,25 +517,20 @@ def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlap
 def _chained(facts: Facts, listing: Listing, overlaps: Sequence[int]) -> SourceOrder:
     """Return the order of the sequence, with parts that were added apart where their overlaps belong."""
     listed = range(len(facts.chunks))
-    following = _successors(facts.chunks, overlaps)
+    following = successors([chunk.text for chunk in facts.chunks], overlaps)
     refuted = any(after != before + 1 for before, after in following.items())
     if not refuted or 2 * len(following) < len(overlaps):
         return _in_sequence(facts, listing, listed, following, refuted=refuted)
     firsts = sorted(set(listed).difference(following.values()))
     order: list[int] = []
-    for first in firsts:
-        index: int | None = first
-        while index is not None:
-            order.append(index)
-            index = following.get(index)
+    for index in firsts:
+        order.append(index)
+        while (after := following.get(order[-1])) is not None:
+            order.append(after)
     if len(order) < len(listed):
         # Overlaps that form a ring tell nothing.
         return _in_sequence(facts, listing, listed, {})
     return _in_sequence(facts, listing, order, following, refuted=len(firsts) > 1)
-
-
-def _successors(chunks: Sequence[Chunk], overlaps: Sequence[int]) -> dict[int, int]:
-    return successors([chunk.text for chunk in chunks], overlaps)
 
 
 def _in_sequence(
