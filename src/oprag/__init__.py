@@ -64,8 +64,8 @@ _LOADED_LATER = {
     "TokenWindow": "oprag.index.splitting",
     "VectorCache": "oprag.embedding.vector_cache",
     "WorkingContext": "oprag.agents.working_context",
-    "WrittenPositions": "oprag.stores.write",
-    "WrittenSource": "oprag.stores.write",
+    "WrittenPositions": "oprag.stores.positions",
+    "WrittenSource": "oprag.stores.positions",
     "locate_positions": "oprag.positions.locate",
     "neighbors_among": "oprag.pipeline.neighbors",
     "split_recursive": "oprag.index.splitting",
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from oprag.positions.check_report import PositionCheck, SourceCheck
     from oprag.positions.locate import Located, locate_positions
     from oprag.positions.source_reader import SourceFolder
-    from oprag.stores.write import WrittenPositions, WrittenSource
+    from oprag.stores.positions import WrittenPositions, WrittenSource
 
 
 for _name in __all__:

@@ -15,8 +15,7 @@ from oprag.positions.check_report import PositionCheck
 from oprag.positions.source_reader import ReadSource
 from oprag.positions.suggestions import LANGCHAIN
 from oprag.stores.adapter import adapter_of
-from oprag.stores.check import check_searched
-from oprag.stores.write import WrittenPositions, write_into
+from oprag.stores.positions import WrittenPositions, check_searched, write_into
 
 __all__ = ["check_positions", "write_positions"]
 

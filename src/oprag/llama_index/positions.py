@@ -23,9 +23,8 @@ from oprag.positions.check_report import PositionCheck
 from oprag.positions.source_reader import ReadSource
 from oprag.positions.suggestions import LLAMA_INDEX
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
-from oprag.stores.check import check_searched
 from oprag.stores.listing import chunks_of_rows
-from oprag.stores.write import WrittenPositions, write_into
+from oprag.stores.positions import WrittenPositions, check_searched, write_into
 
 __all__ = ["check_positions", "write_positions"]
 
@@ -129,9 +128,8 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
-    is_store = isinstance(index, BaseDocumentStore | BasePydanticVectorStore) and getattr(index, "stores_text", True)
     return write_into(
-        adapter_of(index) if is_store else store_of(searched_in(index)),
+        _adapter(index),
         getattr(index, "vector_store", index),
         read_source=read_source,
         trust_store_order=trust_store_order,
@@ -140,16 +138,20 @@ def write_positions(
     )
 
 
+def _adapter(searched: Any) -> StoreAdapter | None:
+    """The adapter of a store, or of that of an index; stores without texts require the nodes of an index."""
+    if isinstance(searched, BaseDocumentStore | BasePydanticVectorStore):
+        return adapter_of(searched) if getattr(searched, "stores_text", True) else None
+    return store_of(searched_in(searched))
+
+
 def _stores(searched: Any) -> list[StoreAdapter]:
     """The adapters of the searched stores."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
-    if not isinstance(searched, BaseDocumentStore | BasePydanticVectorStore):
-        found = map(store_of, [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched))
-        return [store for store in found if store is not None]
-    # Stores without texts require the nodes of an index.
-    store = adapter_of(searched) if getattr(searched, "stores_text", True) else None
-    return [] if store is None else [store]
+    alone = isinstance(searched, BaseIndex | BaseDocumentStore | BasePydanticVectorStore)
+    found = [_adapter(searched)] if alone else map(store_of, searched_by(searched))
+    return [store for store in found if store is not None]
 
 
 def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:

@@ -22,7 +22,7 @@ from oprag.positions.source_order import (
     order_of,
 )
 from oprag.stores import StoreAdapter, StoredChunk
-from oprag.stores.write import plan_positions, write_into
+from oprag.stores.positions import plan_positions, write_into
 from tests.helpers import prose
 
 TEXT = prose(700, seed=3)

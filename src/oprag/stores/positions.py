@@ -1,16 +1,16 @@
-"""Finds the positions of the chunks of a store, writes them to their metadata, and reports them."""
+"""Checks the positions of the chunks in searched stores, and writes those that their metadata lack."""
 
 from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import clean
-from oprag.chunk import PositionKind, changed, counted
+from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import OptionError
-from oprag.options import SourceKey, check_bool, check_key, refuse_filter
-from oprag.positions.check import order_by_text
-from oprag.positions.check_report import shown_name, source_table
+from oprag.options import ContextOptions, PositionKey, SourceKey, check_bool, check_key, refuse_filter
+from oprag.positions.check import Checked, check_listings, given_chunks, order_by_text
+from oprag.positions.check_report import PositionCheck, shown_name, source_table
 from oprag.positions.fields import NUMBERING_FIELD, STAMP_FIELD
 from oprag.positions.readings import LOCATED, TIES_BY_STORE, page_of, stamped_by_store
 from oprag.positions.retrieved import place
@@ -18,14 +18,55 @@ from oprag.positions.source_names import warn_about_key
 from oprag.positions.source_order import BY_STORE, Listing, SourceOrder
 from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.stamp import numbering_of
-from oprag.stores.adapter import StoreAdapter
-from oprag.stores.listing import chunk_of_row, each_once
+from oprag.positions.suggestions import Suggestions
+from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
+from oprag.stores.listing import chunk_of_row, chunks_in_search, chunks_of_rows, each_once
 
-__all__ = ["WrittenPositions", "WrittenSource", "plan_positions", "write_into"]
+__all__ = ["WrittenPositions", "WrittenSource", "check_searched", "plan_positions", "write_into"]
 
 _HEAD = ("source", "chunks", "written", "position from", "note")
 _UNNAMED = "these chunks do not name their source; name it with source_key=..."
 _NOT_TRUSTED = "nothing is written without its text (read_source=...) or trust_store_order=True"
+
+
+def check_searched(
+    searched: Any,
+    stores: Iterable[StoreAdapter],
+    suggestions: Suggestions,
+    chunks_of: Callable[[Any], Iterable[Chunk]],
+    *,
+    retriever: Any = None,
+    read_source: ReadSource | None,
+    source_key: SourceKey | None,
+    position_key: PositionKey | None,
+    max_chunks: int,
+    as_chunks: Callable[[StoreAdapter, Iterable[StoredChunk]], Iterable[Chunk]] = lambda _, rows: chunks_of_rows(rows),
+    store_order: bool = True,
+    writable: bool = True,
+) -> PositionCheck:
+    """Check the chunks that a search can find, as a retriever would order them, or those that were passed."""
+    if retriever is not None:
+        source_key, position_key = source_key or retriever.source_key, position_key or retriever.position_key
+        read_source = retriever.read_source if read_source is None else read_source
+        store_order = store_order and retriever.store_order
+    refuse_filter("read_source", read_source, "check_positions asks no question")
+    rows_of = [(store, rows) for store in stores if (rows := chunks_in_search(store)) is not None]
+    listings = [
+        Checked(one.name, as_chunks(one, rows), store_order and one.in_insertion_order, has_own_adapter(one.store))
+        for one, rows in rows_of
+    ]
+    return check_listings(
+        listings or [given_chunks(searched, suggestions.chunks, chunks_of)],
+        ContextOptions(source_key=source_key, position_key=position_key),
+        replace(
+            suggestions,
+            writable=writable and any(store.writable for store, _ in rows_of),
+            deletable=bool(rows_of) and all(store.deletable for store, _ in rows_of),
+            filtered=any(store.restrictions for store, _ in rows_of),
+        ),
+        max_chunks=max_chunks,
+        read_source=as_reader(read_source),
+    )
 
 
 class WrittenSource(NamedTuple):
