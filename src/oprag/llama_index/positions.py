@@ -128,8 +128,9 @@ def write_positions(
     Raises:
         OptionError: The store cannot list its nodes or change their metadata, or an option is invalid.
     """
+    is_store = isinstance(index, BaseDocumentStore | BasePydanticVectorStore) and getattr(index, "stores_text", True)
     return write_into(
-        _adapter(index),
+        adapter_of(index) if is_store else store_of(searched_in(index)),
         getattr(index, "vector_store", index),
         read_source=read_source,
         trust_store_order=trust_store_order,
@@ -138,20 +139,16 @@ def write_positions(
     )
 
 
-def _adapter(searched: Any) -> StoreAdapter | None:
-    """The adapter of a store, or of that of an index; stores without texts require the nodes of an index."""
-    if isinstance(searched, BaseDocumentStore | BasePydanticVectorStore):
-        return adapter_of(searched) if getattr(searched, "stores_text", True) else None
-    return store_of(searched_in(searched))
-
-
 def _stores(searched: Any) -> list[StoreAdapter]:
     """The adapters of the searched stores."""
     if isinstance(searched, IndexFields) and searched.index is not None:
         searched = searched.index
-    alone = isinstance(searched, BaseIndex | BaseDocumentStore | BasePydanticVectorStore)
-    found = [_adapter(searched)] if alone else map(store_of, searched_by(searched))
-    return [store for store in found if store is not None]
+    if not isinstance(searched, BaseDocumentStore | BasePydanticVectorStore):
+        found = map(store_of, [searched_in(searched)] if isinstance(searched, BaseIndex) else searched_by(searched))
+        return [store for store in found if store is not None]
+    # Stores without texts require the nodes of an index.
+    store = adapter_of(searched) if getattr(searched, "stores_text", True) else None
+    return [] if store is None else [store]
 
 
 def _chunks_of(nodes: Iterable[Any]) -> Iterator[Chunk]:

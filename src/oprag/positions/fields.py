@@ -154,16 +154,15 @@ def heading_levels(metadata: Mapping[str, Any]) -> list[str]:
     return path
 
 
-def _value_at(metadata: Mapping[Any, Any], path: _Path) -> Any:
-    """Return the value at a path, whose first parts may be joined with dots; None if it is missing."""
-    names = (".".join(map(str, path[:length])) for length in range(1, len(path) + 1))
-    found = next(((metadata[name], path[length:]) for length, name in enumerate(names, 1) if name in metadata), None)
-    value, left = found or (None, ())
-    for part in left:
-        if isinstance(part, str) and isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(part, int) and isinstance(value, Sequence) and not isinstance(value, str) and len(value) > part:
-            value = value[part]
-        else:
-            return None
-    return value
+def _value_at(value: Any, path: _Path) -> Any:
+    """Return the value at a path, any parts of which may be joined with dots; None if it is missing."""
+    if not path:
+        return value
+    if isinstance(value, Mapping):
+        for length in range(1, len(path) + 1):
+            name = ".".join(map(str, path[:length]))
+            if name in value:
+                return _value_at(value[name], path[length:])
+    elif isinstance(value, Sequence) and not isinstance(value, str) and isinstance(path[0], int):
+        return _value_at(value[path[0]], path[1:]) if len(value) > path[0] else None
+    return None

@@ -69,6 +69,7 @@ class _Series(NamedTuple):
     known: _Known  # the valid ones as comparable keys, with the indices of their chunks
     texts: Sequence[str]  # of all chunks
     distinct: bool  # whether two chunks of different text cannot share a value
+    start: int = 0  # where a key has a start offset in characters, counted from its end; 0 if it has none
     is_page: bool = False  # whether these are page numbers, which do not begin again in one file
 
 
@@ -89,7 +90,8 @@ def confirmed_order(
         if len(known) < min(len(texts), max(_FEW_KNOWN, _MIN_KNOWN * len(texts))) or len({key for _, key in known}) < 2:
             continue
         is_page = field in PAGE_NUMBER_FIELDS
-        series = _Series(known, texts, field not in _PAGES, is_page)
+        start = -1 if field == LOCATED or field in START_FIELDS else 0
+        series = _Series(known, texts, field not in _PAGES, start, is_page)
         # Other numbers may be anything, such as a priority, so they must not begin again.
         again = field not in {*NUMBER_FIELDS, LOCATED} and not against
         witness = (_counted_up(series, chunks) if again else None) or _mostly_rising(series)
@@ -114,11 +116,12 @@ def _values(chunks: Sequence[Chunk], located: Sequence[Span | None]) -> Iterator
             yield field, [one.get(field) for one in metadata]
 
 
-def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk]) -> list[int] | None:
-    """Return the order if nearly all of these distinct keys agree with the sequence of the store, else None."""
+def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets: bool) -> list[int] | None:
+    """Return the order if nearly all of these distinct keys, or offsets, agree with the sequence of the store."""
     known = [(index, key) for index, key in enumerate(keys) if key is not None]
     # Copies of a chunk share its key.
-    witness = _mostly_rising(_Series(known, [chunk.text for chunk in chunks], distinct=True))
+    series = _Series(known, [chunk.text for chunk in chunks], distinct=True, start=-2 if offsets else 0)
+    witness = _mostly_rising(series)
     return None if witness is None else witness.order
 
 
@@ -276,9 +279,12 @@ def _mostly_rising(series: _Series) -> Witness | None:
     within = {index for index, _ in kept}
     strays = dict(one for one in known if one[0] not in within)
     keys = [key for _, key in kept]
-    # Splitters that search for offsets write that of the first occurrence of a text for each of them.
+    # Splitters that search for offsets write that of the first occurrence of a text for each of them, even if it is
+    # inside another chunk.
     first = {(key, texts[index]) for index, key in kept}
-    wrong = sum((key, texts[index]) not in first for index, key in strays.items())
+    others = {index for index, key in strays.items() if (key, texts[index]) not in first}
+    repeats = {index for index in others if _is_inside(texts[index], strays[index], kept, keys, texts)}
+    wrong = len(others) - len(repeats)
     last = kept[-1][0]
     most = 1 if len(known) < _FEW else (1 - _AGREES) * len(known)
     if series.is_page and all(index > last for index in strays):
@@ -291,10 +297,11 @@ def _mostly_rising(series: _Series) -> Witness | None:
     indices = {index for index, _ in known}
     for index, key in strays.items():
         place = bisect_right(keys, key)
-        if index < last:
-            if not series.distinct:
-                # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
-                unsure.update([index, *(one for one, value in kept if one > index and value < key)])
+        if index < last and not series.distinct:
+            # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
+            unsure.update([index, *(one for one, value in kept if one > index and value < key)])
+            continue
+        if index in repeats or (index < last and _has_room(index, key, kept, series)):
             continue
         # It was added later.
         moved[index] = kept[place - 1][0] if place else -1
@@ -305,11 +312,44 @@ def _mostly_rising(series: _Series) -> Witness | None:
         if not indices.issuperset(range(low + 1, high)):
             # It may also belong after a chunk without a value there.
             unsure.add(index)
-        # Chunks without a value after it were added with it, and those before it may have been.
-        after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
-        moved.update(dict.fromkeys(after, index))
-        unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
+        if index > last:
+            # Chunks without a value after it were added with it, and those before it may have been.
+            after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
+            moved.update(dict.fromkeys(after, index))
+            unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
     return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
+
+
+def _is_inside(text: str, key: Key, kept: _Known, keys: Sequence[Key], texts: Sequence[str]) -> bool:
+    """Return whether a text is inside that of a chunk at its value."""
+    place = bisect_right(keys, key)
+    return any(text in texts[one] for one, _ in kept[max(0, place - 1) : place + 1])
+
+
+def _has_room(index: int, key: Key, kept: _Known, series: _Series) -> bool:
+    """Return whether a chunk amid the sequence can be where the sequence has it, so that its value is wrong."""
+    at = bisect_left(kept, index, key=lambda one: one[0])
+    if not 0 < at < len(kept):
+        return True
+    (before, low), (_, high) = kept[at - 1], kept[at]
+    start = series.start or -1
+    if low[:start] != high[:start]:
+        # The page of the chunk can be that of its neighbors, or one between them that has no other chunk.
+        return key[:start] in {low[:start], high[:start]} or _are_apart(low[:start], high[:start])
+    if series.start:
+        texts = series.texts
+        return bool(high[start] - low[start] - len(texts[before]) >= len(texts[index]) / 2)
+    return _are_apart(low[start:], high[start:])
+
+
+def _are_apart(low: Key, high: Key) -> bool:
+    """Return whether a number fits between two others; True if the value is not a number."""
+    before, after = low[-1], high[-1]
+    while isinstance(before, tuple) and isinstance(after, tuple) and before and after:
+        before, after = before[-1], after[-1]
+    if not isinstance(before, int | float) or not isinstance(after, int | float):
+        return True
+    return after - before > 1
 
 
 def _longest_rising(keys: Sequence[Key], *, distinct: bool) -> list[int]:

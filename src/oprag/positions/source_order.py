@@ -464,7 +464,8 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     """Return the order by numbers or offsets of all chunks; a few that the sequence shows to be wrong do not count."""
     stamped = exact.kind is PositionKind.STAMPED
     has_gaps = not (listing.complete and _has_no_gaps(exact))
-    order = agreed_order(exact.keys, facts.chunks) if has_gaps else None
+    offsets = exact.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET)
+    order = agreed_order(exact.keys, facts.chunks, offsets=offsets) if has_gaps else None
     in_order: list[Any] = [exact.keys[index] for index in order or ()]
     if order is not None and any(after < before for before, after in pairwise(in_order)):
         texts = [chunk.text for chunk in facts.chunks]

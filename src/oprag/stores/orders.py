@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -80,10 +80,9 @@ class _Decided(NamedTuple):
         return all(row is not None and row.text == hash(chunk.text) for row, chunk in both)
 
     def is_current(self, request: _Request) -> bool:
-        """Return whether the metadata of these chunks state the same places as when it was decided."""
-        return all(
-            self.rows[key].stated == _stated(chunk) for key, chunk in zip(request.keys, request.chunks, strict=True)
-        )
+        """Return whether it covers these chunks, and they state the same places as when it was decided."""
+        both = zip(request.keys, request.chunks, strict=True)
+        return self.covers(request) and all(self.rows[key].stated == _stated(chunk) for key, chunk in both)
 
     def agrees(self, request: _Request, now: Mapping[_Key, int] | None) -> bool:
         """Return whether the store currently has these chunks in the same sequence, given their current rows."""
@@ -191,9 +190,7 @@ class SourceOrders:
                 requests[id(store.store), search, request.field, request.source, read] = request
         now = time.monotonic()
         cached = {name: one for name in requests if (one := self._cached.get(name)) and now < one.until}
-        decided = {
-            name: one for name, one in cached.items() if one.covers(requests[name]) and one.is_current(requests[name])
-        }
+        decided = {name: one for name, one in cached.items() if one.is_current(requests[name])}
         if decided:
             rows = _rows(store, [requests[name] for name in decided])
             decided = {name: one for name, one in decided.items() if one.agrees(requests[name], rows)}
@@ -245,26 +242,24 @@ def _rows(store: StoreAdapter, requests: Sequence[_Request]) -> dict[_Key, int] 
     return None if keys is None else {key: row for row, key in enumerate(_occurrences(keys))}
 
 
-def _read(store: StoreAdapter, requests: Sequence[_Request], failed: Collection[str]) -> list[_Decided]:
+def _read(store: StoreAdapter, requests: Sequence[_Request], failed: Collection[str]) -> Iterator[_Decided]:
     """Decide the order of each source, from all of its chunks if the store lists them, else from those retrieved."""
     listed = _listed(store, [one for one in requests if one.source not in failed])
-    decided: list[_Decided] = []
     rows: dict[_Key, int] | None = None
     for one in requests:
         stored = list(each_once(listed.get(one.source, ())))
         if stored:
             chunks = [chunk_of_row(row, rank) for rank, row in enumerate(stored)]
             listing = Listing(chunks, in_sequence=store.in_insertion_order, complete=True, store=store.name)
-            decided.append(_decision(store, listing, [row.key for row in stored], one.text))
+            yield _decision(store, listing, [row.key for row in stored], one.text)
             continue
         if rows is None:
             rows = _rows(store, requests) or {}
         # Skip keys that several chunks share: these can be from another source.
         unique = {key: chunk for key, chunk in zip(one.keys, one.chunks, strict=True) if (key[0], 1) not in rows}
-        in_sequence = sorted((key for key in unique if key in rows), key=rows.__getitem__)
+        in_sequence = sorted(unique.keys() & rows.keys(), key=rows.__getitem__)
         listing = Listing([unique[key] for key in in_sequence], in_sequence=True, store=store.name)
-        decided.append(_decision(store, listing, [key for key, _ in in_sequence], one.text))
-    return decided
+        yield _decision(store, listing, [key for key, _ in in_sequence], one.text)
 
 
 def _listed(store: StoreAdapter, requests: Sequence[_Request]) -> dict[str, list[StoredChunk]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oprag import Chunk, Span
-from oprag.positions.insertion_order import Witness, confirmed_order
+from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 
 
 def confirmed(metadata: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> Witness | None:
@@ -116,6 +116,28 @@ def test_files_of_one_name_are_not_parts_of_one_file():
 def test_offsets(starts: list[int], order: list[int] | None):
     found = confirmed([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
     assert (found and found.order) == order
+
+
+def agreed(texts: list[str], starts: list[int]) -> list[int] | None:
+    chunks = [Chunk(text, rank) for rank, text in enumerate(texts)]
+    return agreed_order(
+        [(start, start + len(text)) for start, text in zip(starts, texts, strict=True)], chunks, offsets=True
+    )
+
+
+def test_an_offset_that_a_splitter_found_at_an_earlier_place_does_not_count():
+    notice = "Note: read the safety rules."
+    texts = [text for section in range(30) for text in (f"{notice}\n\nSection {section}", f"Text {section}.")]
+    source = "\n\n".join([*texts, notice])
+    assert agreed([*texts, notice], [source.find(text) for text in [*texts, notice]]) == list(range(61))
+
+
+def test_a_chunk_amid_the_sequence_without_room_for_it_goes_where_its_offset_is():
+    texts = [f"{number:090}" for number in range(10)]
+    between = [0, 100, 900, *range(200, 900, 100)]
+    assert agreed(texts, between) == [0, 1, *range(3, 10), 2]
+    # With room, its offset is wrong.
+    assert agreed(texts, [0, 100, 950, *range(300, 1000, 100)]) == list(range(10))
 
 
 def test_offsets_that_count_from_several_documents_tell_nothing():
