@@ -288,10 +288,10 @@ def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
     for index, key in enumerate(chosen.keys) if missing or in_runs or conflicting or tied or by_label else ():
         doubts = (
             key is None and Uncertain(CONFLICTING_OFFSETS if ignored else MISSING, "alone"),
-            in_runs and key and Uncertain(UNLINKED_RUNS, "across", key[0]),
-            conflicting and key and Uncertain(CONFLICTING_OFFSETS, "alone"),
-            tied and key and Uncertain(SHARED_POSITION, "within", key),
-            by_label and key and Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key),
+            in_runs and key is not None and Uncertain(UNLINKED_RUNS, "across", key[0]),
+            conflicting and key is not None and Uncertain(CONFLICTING_OFFSETS, "alone"),
+            tied and key is not None and Uncertain(SHARED_POSITION, "within", key),
+            by_label and key is not None and Uncertain(LABELS_ALONE, "across", key[0] if ", " in chosen.field else key),
         )
         if uncertain := tuple(doubt for doubt in doubts if doubt):
             found[index] = uncertain
