@@ -303,8 +303,4 @@ def _placing(read: NeighborReader, found: Collection[_Found]) -> NeighborReader:
 
     with_places = getattr(read, "with_places", None)
     inner = read if with_places is None else with_places(place_of)
-
-    def read_placed(chunk: Chunk, number: int) -> list[Chunk]:
-        return [changed(one, place=place_of(chunk.source or "", one)) for one in inner(chunk, number)]
-
-    return read_placed
+    return lambda chunk, number: [changed(one, place=place_of(chunk.source or "", one)) for one in inner(chunk, number)]
