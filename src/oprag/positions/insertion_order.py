@@ -193,9 +193,6 @@ def _moved(parts: Sequence[_Known], series: _Series) -> dict[int, int] | None:
         # What was added later is at the end.
         elif moved or (len(parts) > 1 and not _begins_again(part, parts[:number], lowest)):
             return None
-        elif number and not series.distinct and _has_large_gaps(part):
-            # Edited chunks of some pages.
-            return None
     return moved
 
 
@@ -217,13 +214,6 @@ def _begins_again(part: _Known, earlier: Sequence[_Known], lowest: Mapping[Any, 
     return not others or any(
         first in other or 2 * len(values & other) >= min(len(values), len(other)) for other in others
     )
-
-
-def _has_large_gaps(part: _Known) -> bool:
-    """Return whether most numbers between the first and the last one of a part are missing."""
-    (_, first), (_, last) = part[0], part[-1]
-    is_number = len(first) == len(last) == _NUMBERED_LENGTH
-    return is_number and 2 * len({key for _, key in part}) < last[1] - first[1] + 1
 
 
 def _is_low(first: Key, lowest: Mapping[Any, Key]) -> bool:
