@@ -11,13 +11,11 @@ from oprag.chunk import Chunk, Key, Span
 from oprag.positions.fields import (
     LABEL_FIELD,
     NUMBER_FIELDS,
-    NUMBERING_FIELD,
     PAGE_NUMBER_FIELDS,
-    READ_FIELDS,
     STAMP_FIELD,
     STAMPED_FIELDS,
     START_FIELDS,
-    WITHIN_PAGE_FIELDS,
+    USED_FIELDS,
     is_by_store,
 )
 from oprag.positions.readings import LOCATED, numberings
@@ -42,9 +40,7 @@ _MAX_MOVED = 0.3  # share of the chunks that were added later
 _MIN_RISING = 4  # values that rise by chance are fewer
 
 # Fields that may differ from chunk to chunk within a file.
-_PLACES = frozenset({*READ_FIELDS, *START_FIELDS.values(), *WITHIN_PAGE_FIELDS, NUMBERING_FIELD}).union(
-    ("doc_id", "id", "_id", "parent_document_id", "element_id", "parent_id", "_node_content")
-)
+_PLACES = USED_FIELDS.union(("doc_id", "id", "_id", "parent_document_id", "element_id", "parent_id", "_node_content"))
 
 # Several chunks share a page or another number; other values belong to one text.
 _PAGES = frozenset({*PAGE_NUMBER_FIELDS, LABEL_FIELD, *NUMBER_FIELDS})
