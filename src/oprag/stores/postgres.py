@@ -8,6 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from sqlalchemy import JSON, Engine, String, bindparam, cast, column, literal, select, table, text, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
 from oprag._internal.masking import describe
 from oprag.errors import OptionError
 from oprag.stores.adapter import StoreAdapter, StoredChunk, StoredVector, as_texts, chunks_with, parts, refuse_unknown
@@ -46,8 +49,8 @@ class LangChainPGVector(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Merge the metadata in one transaction, with the store's sync or async client."""
-        update = _UPDATE.format(table="langchain_pg_embedding", column="cmetadata", id="id") + _IN_COLLECTION
-        _write(self, self._engine, added, update, collection=self.store.collection_name)
+        statement = _UPDATE.format(table="langchain_pg_embedding", column="cmetadata", id="id") + _IN_COLLECTION
+        _write(self, self._engine, added, statement, collection=self.store.collection_name)
 
     @property
     def _engine(self) -> Any:
@@ -69,8 +72,6 @@ class LangChainPGVector(StoreAdapter):
 
     def _select(self, *columns: Any) -> Any:
         """Return a query for columns of the collection's rows."""
-        from sqlalchemy import select
-
         rows, collections = self._tables
         return (
             select(*columns)
@@ -102,8 +103,6 @@ class LangChainPGVectorStore(StoreAdapter):
 
     def chunks(self, field: str = "", sources: Collection[str] = ()) -> Iterable[StoredChunk] | None:
         """List the chunks of the table; None for a filter of a type that the store ignores."""
-        from sqlalchemy import JSON, String, cast, column, literal, select, table, text
-
         store, given = self._inner, self.search.get("filter")
         if not isinstance(given, dict | None):
             return None
@@ -155,8 +154,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, StoredVector]:
         """Read the vectors of nodes by id."""
-        from sqlalchemy import select
-
         rows = self.store._table_class  # noqa: SLF001
         query = select(rows.node_id, rows.embedding, rows.text).where(rows.node_id.in_(list(keys)))
         with self._transaction() as session:
@@ -164,8 +161,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def in_sequence(self, keys: Collection[str]) -> Sequence[str]:
         """Sort ids by row number, which PostgreSQL assigns in insertion order."""
-        from sqlalchemy import select
-
         rows = self.store._table_class  # noqa: SLF001
         query = select(rows.node_id).where(rows.node_id.in_(list(keys))).order_by(rows.id)
         with self._transaction() as session:
@@ -175,8 +170,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
         """List the nodes by row number; None if the user's function customizes queries."""
         if getattr(self.store, "_customize_query_fn", None) is not None:
             return None
-        from sqlalchemy import select
-
         rows, filters = self.store._table_class, self.search.get("filters")  # noqa: SLF001
         query = select(rows.node_id, rows.text, rows.metadata_).order_by(rows.id)
         if filters is not None and filters.filters:
@@ -187,8 +180,6 @@ class LlamaIndexPGVectorStore(StoreAdapter):
 
     def write(self, added: Mapping[str, Mapping[str, Any]]) -> None:
         """Add metadata to nodes, in one transaction."""
-        from sqlalchemy import bindparam, select, update
-
         rows = self.store._table_class  # noqa: SLF001
         query = select(rows.id, rows.node_id, rows.metadata_).where(rows.node_id.in_([*added])).with_for_update()
         change = update(rows.__table__).where(rows.id == bindparam("row")).values(metadata_=bindparam("changed"))
@@ -229,14 +220,13 @@ WHERE CAST(old.{id} AS text) = given.key
 _IN_COLLECTION = "AND old.collection_id IN (SELECT uuid FROM langchain_pg_collection WHERE name = :collection)"
 
 
-def _write(store: StoreAdapter, engine: Any, added: Mapping[str, Any], update: str, **parameters: Any) -> None:
+def _write(store: StoreAdapter, engine: Any, added: Mapping[str, Any], statement: str, **parameters: Any) -> None:
     """Change the metadata of all chunks in batches, in one transaction."""
-    from sqlalchemy import text
 
     def in_batches(connection: Any) -> None:
         for keys in parts(list(added), _BATCH):
             batch = json.dumps({key: dict(added[key]) for key in keys})
-            changed = connection.execute(text(update), {"added": batch, **parameters}).rowcount
+            changed = connection.execute(text(statement), {"added": batch, **parameters}).rowcount
             if changed != len(keys):
                 raise OptionError(
                     f"{store.name} matched {changed} chunks instead of {len(keys)}, so nothing was written; if the "
@@ -254,9 +244,6 @@ def _results(engine: Any, query: Any) -> Iterator[Any]:
 
 def _in_transaction(engine: Any, work: Callable[[Any], Any]) -> Any:
     """Run a function with a connection of a sync or async engine, from synchronous code."""
-    from sqlalchemy import Engine
-    from sqlalchemy.ext.asyncio import AsyncEngine
-
     if isinstance(engine, Engine):
         with engine.begin() as connection:
             return work(connection)

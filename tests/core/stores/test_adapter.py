@@ -63,7 +63,7 @@ def test_our_own_adapters_are_loaded_with_their_store_and_can_be_replaced():
 
 @pytest.mark.parametrize("path", adapter._ADAPTERS.values())
 def test_every_adapter_is_found_without_the_package_of_its_store(path: str, monkeypatch: pytest.MonkeyPatch):
-    for package in ("chromadb", "faiss", "lancedb", "llama_index", "pinecone", "qdrant_client", "sqlalchemy"):
+    for package in ("chromadb", "faiss", "lancedb", "llama_index", "pinecone", "qdrant_client"):
         monkeypatch.setitem(sys.modules, package, None)
     name = path.replace(".", "_")
     known: Any = type(name, (), {"__module__": "shelf"})
