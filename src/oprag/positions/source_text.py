@@ -57,12 +57,14 @@ class SourceText:
         return {piece: self._places[piece] for piece in pieces}
 
     def _find(self, piece: str, words: Mapping[str, Sequence[int]]) -> list[Found]:
-        collapsed = " ".join(piece.split())
+        # Loaders leave the mark at the start of a file in its first chunk; a text that was read here has none.
+        own = piece.removeprefix("\ufeff")
+        collapsed = " ".join(own.split())
         found = [
             (self._in_text(start), self._in_text(start + len(collapsed) - 1) + 1)
             for start in islice(_starts(collapsed, self._collapsed, words), MAX_PLACES)
         ]
-        before = len(piece) - len(piece.lstrip())
+        before = len(piece) - len(own.lstrip())
         verbatim = [at - before for at, _ in found if at >= before and self.text.startswith(piece, at - before)]
         return [(start, start + len(piece)) for start in verbatim] or found
 

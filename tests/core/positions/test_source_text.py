@@ -206,6 +206,13 @@ def test_what_is_not_in_the_text_stays_without_an_offset(piece):
     assert starts([piece], "one two") == [None]
 
 
+def test_the_mark_at_the_start_of_a_file_may_be_left_in_the_first_chunk():
+    """Loaders leave it there, and it is no part of the text that is read from a folder."""
+    assert SourceText("one two").places("\ufeffone") == [(0, 3)]
+    assert SourceText("\ufeffone two").places("\ufeffone") == [(0, 4)]
+    assert SourceText("\ufeffone two").places("one") == [(1, 4)]
+
+
 def test_an_empty_source_holds_nothing():
     assert starts(["one"], "") == [None]
 
