@@ -1,7 +1,7 @@
 """Checks the positions of the chunks in searched stores, and writes those that their metadata lack."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from oprag.positions.source_order import BY_STORE, Listing, SourceOrder
 from oprag.positions.source_reader import ReadSource, as_reader
 from oprag.positions.stamp import numbering_of
 from oprag.positions.suggestions import Suggestions
+from oprag.positions.values import comparable
 from oprag.stores.adapter import StoreAdapter, StoredChunk, has_own_adapter
 from oprag.stores.listing import chunk_of_row, chunks_in_search, chunks_of_rows, each_once
 
@@ -221,9 +222,14 @@ def _plan_source(
     added = {
         chunk.id: positions[index]
         for index, chunk in enumerate(group)
-        if chunk.id is not None and index in positions and not positions[index].items() <= chunk.metadata.items()
+        if chunk.id is not None and index in positions and not _has(chunk.metadata, positions[index])
     }
     return WrittenSource(name, len(group), len(added), order.kind, order.field, clean("; ".join(notes))), added
+
+
+def _has(metadata: Mapping[str, Any], added: Mapping[str, Any]) -> bool:
+    # Values of other tools may be arrays, which do not compare.
+    return all(name in metadata and comparable(metadata[name]) == value for name, value in added.items())
 
 
 def _numbered(order: SourceOrder, left: Collection[int]) -> dict[int, dict[str, object]]:

@@ -3,8 +3,10 @@
 import random
 import warnings
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oprag import Chunk, PositionKind
@@ -401,7 +403,17 @@ def test_a_source_key():
 
 
 @pytest.mark.parametrize(
-    "dirty", [{"chunk_index": [1]}, {"chunk_index": True}, {"start_index": -1}, {5: "a"}, {"chunk_numbering": 7}]
+    "dirty",
+    [
+        {"chunk_index": [1]},
+        {"chunk_index": True},
+        {"chunk_index": np.array([1, 2])},
+        {"chunk_index": Decimal("sNaN")},
+        {"start_index": -1},
+        {5: "a"},
+        {"chunk_numbering": 7},
+    ],
+    ids=str,
 )
 def test_dirty_metadata_do_not_stop_it(dirty):
     chunks = stored(windows())
