@@ -320,10 +320,10 @@ def _id_and_text(chunk: Chunk) -> tuple[str | None, str]:
 
 
 def _index_of(chunk: Chunk, candidates: Sequence[Chunk]) -> int | None:
-    """The index of a chunk among those with the same id and text; several are told apart by their metadata."""
+    """The index of a chunk among those with the same id and text, told apart by their places and metadata."""
     if len(candidates) < 2:
         return candidates[0].rank if candidates else None
-    for other in candidates:
+    for other in sorted(candidates, key=lambda other: other.place != chunk.place):
         if all(chunk.metadata.get(name) == value for name, value in other.metadata.items()):
             return other.rank
     return None

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count, takewhile
 from typing import Any, NamedTuple
 
 from oprag._internal.filter_key import filter_key
@@ -94,10 +95,14 @@ class _Decided(NamedTuple):
         return numbers == sorted(numbers)
 
     def place_of(self, chunk: Chunk) -> Place | None:
-        """Return the place of a chunk; None if several chunks share its key, or it is another one now."""
+        """Return the place of a chunk; None if it is another one now.
+
+        Of chunks that share a key, such as equal texts, its own place tells which one it is.
+        """
         key = self.store.key(chunk) or ""
-        row = None if (key, 1) in self.rows else self.rows.get((key, 0))
-        return row.place if row is not None and row.text == hash(chunk.text) else None
+        rows = [*takewhile(bool, (self.rows.get((key, number)) for number in count()))]
+        places = [row.place for row in rows if row and row.text == hash(chunk.text)]
+        return chunk.place if chunk.place in places else places[0] if len(rows) == len(places) == 1 else None
 
 
 class SourceOrders:
@@ -270,8 +275,8 @@ def _listed(store: StoreAdapter, requests: Sequence[_Request]) -> dict[str, list
     (field,) = fields
     until = time.monotonic() + _MAX_TIME
     listed: dict[str, list[StoredChunk]] = {source: [] for source in sources}
-    for count, chunk in enumerate(chunks_in_search(store, field, sources) or ()):
-        if count >= _MAX_CHUNKS or time.monotonic() > until:
+    for number, chunk in enumerate(chunks_in_search(store, field, sources) or ()):
+        if number >= _MAX_CHUNKS or time.monotonic() > until:
             return {}
         listed[source_in(chunk, field) or ""].append(chunk)
     return listed

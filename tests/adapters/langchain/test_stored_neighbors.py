@@ -112,3 +112,18 @@ def test_equal_texts_have_the_neighbors_of_their_own_places(monkeypatch):
         assert retriever.invoke(str(at)) == chunks[at - 1 : at + 2]
     # A chunk with a text that comes again is a neighbor too.
     assert retriever.invoke("5") == chunks[4:]
+
+
+def test_equal_texts_without_positions_have_the_neighbors_of_their_own_places(monkeypatch):
+    monkeypatch.setattr(adapter, "_registered", {})
+    register_store(Listed, ListedDocuments)
+    chunks = [Document(text, metadata={"source": "song"}) for text in ["A.", "Oh.", "B.", "C.", "D.", "Oh.", "E."]]
+
+    class Found(Listed):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [chunks[int(number)] for number in query]
+
+    register_store(Found, ListedDocuments)
+    retriever = OrderPreservingRetriever(retriever=Found(docs=chunks), neighbors=1, on_uncertain="ignore")
+    assert retriever.invoke("15") == [*chunks[:3], *chunks[4:]]
+    assert retriever.invoke("03") == chunks[:5]
