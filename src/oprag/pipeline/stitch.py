@@ -169,9 +169,16 @@ class _Run:
         if last.source is None or last.source != chunk.source:
             return False
         follows = _follows(last, chunk)
-        if follows is not None or self.span is None or span is None:
+        if self.span is None or span is None or (follows is not None and not self._lacks_a_chunk(chunk, span)):
             return bool(follows)
         return 0 < span.start - self.span.end <= STRIPPED and self._comparable(chunk, span)
+
+    def _lacks_a_chunk(self, chunk: Chunk, span: Span) -> bool:
+        """Whether offsets leave room for a chunk between, which was deleted or which the filter of the search hides."""
+        if self.span is None or chunk.position is None or chunk.position.kind in NUMBERED:
+            return False
+        hole = span.start - self.span.end
+        return 2 * hole > max(len(self.chunks[-1].text), len(chunk.text)) and self._comparable(chunk, span)
 
     def _comparable(self, chunk: Chunk, span: Span) -> bool:
         """Whether offsets are exact, and relative to the same source and page."""
@@ -191,6 +198,9 @@ def _passage(runs: Sequence[_Run], separator: str) -> Passage:
     chunks = tuple(chunk for run in runs for chunk in run.chunks)
     # A place in a run of overlapping chunks is not a place in the source.
     spans = tuple(run.span for run in runs if run.span is not None and run.chunks[0].span is not None)
+    if chunks[0].span is None or chunks[-1].span is None:
+        # Those between would not tell where the passage begins or ends.
+        spans = ()
     return Passage(separator.join(["".join(run.texts) for run in runs]), chunks, spans)
 
 

@@ -108,6 +108,17 @@ def test_stamped_pages_are_one_passage_with_a_span_each():
     assert passage.spans == (Span(900, 917, 1), Span(0, 13, 2))
 
 
+@pytest.mark.parametrize(("unknown", "spans"), [(0, []), (1, [(0, 4), (10, 15)]), (2, [])])
+def test_spans_tell_where_a_passage_begins_and_ends_or_are_empty(unknown, spans):
+    """Citations report the first and the last offset."""
+    offsets = [{"start_index": start} for start in (0, 5, 10)]
+    offsets[unknown] = {"start_index": -1}
+    words = ("here", "they", "stood")
+    chunks = [hit(text, rank, chunk_index=rank, **offsets[rank]) for rank, text in enumerate(words)]
+    (passage,) = stitched(chunks)
+    assert (passage.text.split(), spans_of(passage)) == ([*words], spans)
+
+
 def test_sources_are_not_joined():
     chunks = [hit("one text ", 0, source="a", start_index=0), hit("other text", 1, source="b", start_index=9)]
     assert len(stitched(chunks)) == 2
@@ -284,3 +295,16 @@ def test_chunks_that_only_the_sequence_of_a_store_orders_are_not_joined():
     assert {place.kind for place in places} == {PositionKind.STORE}
     placed = [replace(chunk, place=place) for chunk, place in zip(chunks, places, strict=True)]
     assert len(build_context(placed).passages) == len(chunks)
+
+
+@pytest.mark.parametrize("in_sequence", [True, False])
+@pytest.mark.parametrize(("left_out", "passages"), [([], 1), ([1], 2), ([1, 2], 2)], ids=str)
+def test_chunks_around_one_that_was_deleted_are_two_passages(left_out, passages, in_sequence):
+    """Of a listing with a filter, other chunks are left out, too."""
+    spans = [(0, 60), (40, 100), (101, 150), (151, 210)]
+    chunks = [chunk for index, chunk in enumerate(cut(TEXT, spans)) if index not in left_out]
+    listed = [replace(chunk, rank=rank, position=None) for rank, chunk in enumerate(chunks)]
+    places = order_of(Listing(listed, in_sequence=in_sequence, complete=True)).places
+    context = build_context([replace(one, place=place) for one, place in zip(listed, places, strict=True)], gap="[...]")
+    assert len(context.passages) == passages
+    assert ("[...]" in context.text) == (passages > 1)
