@@ -16,6 +16,7 @@ from oprag.positions.fields import (
     STAMPED_FIELDS,
     START_FIELDS,
     USED_FIELDS,
+    heading_levels,
     is_by_store,
 )
 from oprag.positions.readings import LOCATED, numberings
@@ -54,9 +55,10 @@ class Witness(NamedTuple):
     field: str
     order: list[int]  # the index of each chunk in the sequence of the store, in the order of the source
     unsure: frozenset[int] = frozenset()  # the chunks whose place neither tells for certain
-    # The number of the file of each chunk, if page numbers begin again, as they do in no file; only the sequence tells
-    # the order of the files.
+    # The number of the file, section or version of each chunk, if page numbers or offsets begin again, as they do in no
+    # file that was split as a whole; only the sequence tells the order of these.
     files: tuple[int, ...] = ()
+    wrong: frozenset[int] = frozenset()  # the chunks whose offset is wrong, as the sequence shows
 
 
 class _Series(NamedTuple):
@@ -67,6 +69,7 @@ class _Series(NamedTuple):
     distinct: bool  # whether two chunks of different text cannot share a value
     start: int = 0  # where a key has a start offset in characters, counted from its end; 0 if it has none
     is_page: bool = False  # whether these are page numbers, which do not begin again in one file
+    is_exact: bool = False  # whether these are places in the text of the source, which cannot be wrong
 
 
 def confirmed_order(
@@ -87,13 +90,14 @@ def confirmed_order(
             continue
         is_page = field in PAGE_NUMBER_FIELDS
         start = -1 if field == LOCATED or field in START_FIELDS else 0
-        series = _Series(known, texts, field not in _PAGES, start, is_page)
+        series = _Series(known, texts, field not in _PAGES, start, is_page, is_exact=field == LOCATED)
         # Other numbers may be anything, such as a priority, so they must not begin again.
         again = field not in {*NUMBER_FIELDS, LOCATED} and not against
         witness = (_counted_up(series, chunks) if again else None) or _mostly_rising(series)
         if witness is not None:
             stated = [value is not None for value in values]
-            return witness._replace(field=field, unsure=witness.unsure | _unsure_edges(known, stated, overlaps))
+            unsure = _unsure_edges(known, stated, overlaps) | _without_room(series)
+            return witness._replace(field=field, unsure=witness.unsure | unsure)
         against = against or (is_page and len(known) == len(texts))
     return None
 
@@ -112,13 +116,11 @@ def _values(chunks: Sequence[Chunk], located: Sequence[Span | None]) -> Iterator
             yield field, [one.get(field) for one in metadata]
 
 
-def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets: bool) -> list[int] | None:
+def agreed_order(keys: Sequence[Key | None], chunks: Sequence[Chunk], *, offsets: bool) -> Witness | None:
     """Return the order if nearly all of these distinct keys, or offsets, agree with the sequence of the store."""
     known = [(index, key) for index, key in enumerate(keys) if key is not None]
     # Copies of a chunk share its key.
-    series = _Series(known, [chunk.text for chunk in chunks], distinct=True, start=-2 if offsets else 0)
-    witness = _mostly_rising(series)
-    return None if witness is None else witness.order
+    return _mostly_rising(_Series(known, [chunk.text for chunk in chunks], distinct=True, start=-2 if offsets else 0))
 
 
 def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]) -> frozenset[int]:
@@ -130,6 +132,29 @@ def _unsure_edges(known: _Known, stated: Sequence[bool], overlaps: Sequence[int]
             connected = connected and (stated[index] or bool(overlaps[min(index, index - step)]))
             if not connected and not stated[index]:
                 unsure.add(index)
+    return frozenset(unsure)
+
+
+def _without_room(series: _Series) -> frozenset[int]:
+    """Return the chunks without an offset that do not fit where they are, or at the end, and fit elsewhere.
+
+    After an edit, a chunk is added again at the end, or all other ones are.
+    """
+    known, texts = series.known, series.texts
+    if not series.start:
+        return frozenset()
+    unsure: set[int] = set()
+    free = 0
+    last, low, end = -1, known[0][1], 0
+    for index, key in known:
+        room = key[series.start] - end
+        needed = sum(len(texts[one]) for one in range(last + 1, index))
+        if (last < 0 or low < key) and room < needed / 2:
+            unsure.update(range(last + 1, index))
+        elif last < 0 or low < key:
+            free = max(free, room - needed)
+        last, low, end = index, key, key[series.start] + len(texts[index])
+    unsure.update(index for index in range(last + 1, len(texts)) if 2 * free >= len(texts[index]))
     return frozenset(unsure)
 
 
@@ -165,11 +190,15 @@ def _counted_up(series: _Series, chunks: Sequence[Chunk]) -> Witness | None:
         return None
     witness = Witness("", _with_moved(count, moved))
     files = [part for part in parts if part[0][0] not in moved]
-    if not series.is_page or len(files) == 1:
+    # They begin again in sections, in files of one name, and in a file that was edited and added again.
+    if not (series.is_page or series.distinct) or len(files) == 1:
         return witness
-    if min(len({key for _, key in file}) for file in files) < _MIN_PAGES:
+    if series.is_page and min(len({key for _, key in file}) for file in files) < _MIN_PAGES:
         return None
     starts = [file[0][0] for file in files[1:]]
+    paths = [heading_levels(chunk.metadata) for chunk in chunks] if series.start else []
+    if any(map(any, paths)):
+        starts = sorted({*starts, *(index for index in range(1, count) if paths[index] != paths[index - 1])})
     return witness._replace(files=tuple(bisect_right(starts, moved.get(index, index)) for index in range(count)))
 
 
@@ -260,8 +289,10 @@ def _are_files(parts: Sequence[_Known], chunks: Sequence[Chunk]) -> bool:
 def _mostly_rising(series: _Series) -> Witness | None:
     """Return the order if nearly all values agree with the sequence."""
     known, texts = series.known, series.texts
-    rising = _longest_rising([key for _, key in known], distinct=series.distinct)
-    kept = [known[place] for place in rising]
+    inside = _inside_earlier(series)
+    among = [one for one in known if one[0] not in inside] if len(inside) <= _MAX_MOVED * len(known) else known
+    rising = _longest_rising([key for _, key in among], distinct=series.distinct)
+    kept = [among[place] for place in rising]
     within = {index for index, _ in kept}
     strays = dict(one for one in known if one[0] not in within)
     keys = [key for _, key in kept]
@@ -280,6 +311,7 @@ def _mostly_rising(series: _Series) -> Witness | None:
         return None
     moved: dict[int, int] = {}
     unsure: set[int] = set()
+    refuted: set[int] = set()
     indices = {index for index, _ in known}
     for index, key in strays.items():
         place = bisect_right(keys, key)
@@ -287,7 +319,9 @@ def _mostly_rising(series: _Series) -> Witness | None:
             # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
             unsure.update([index, *(one for one, value in kept if one > index and value < key)])
             continue
-        if index in repeats or (index < last and _has_room(index, key, kept, series)):
+        if index in repeats or (index < last and not series.is_exact and _has_room(index, key, kept, series)):
+            if series.start:
+                refuted.add(index)
             continue
         # It was added later.
         moved[index] = kept[place - 1][0] if place else -1
@@ -303,7 +337,29 @@ def _mostly_rising(series: _Series) -> Witness | None:
             after = [*takewhile(lambda one: one not in indices, range(index + 1, len(texts)))]
             moved.update(dict.fromkeys(after, index))
             unsure.update(after, takewhile(lambda one: one not in indices, range(index - 1, -1, -1)))
-    return Witness("", _with_moved(len(texts), moved), frozenset(unsure))
+    return Witness("", _with_moved(len(texts), moved), frozenset(unsure), wrong=frozenset(refuted))
+
+
+def _inside_earlier(series: _Series) -> set[int]:
+    """Return the chunks whose offset is amid a chunk added before them, as a splitter finds a short text too early."""
+    known, texts = series.known, series.texts
+    if not series.start or series.is_exact:
+        return set()
+    start, inside = series.start, set[int]()
+    by_offset = sorted(known, key=lambda one: (one[1][:start], one[1][start], -len(texts[one[0]])))
+    before, low = by_offset[0]
+    for number, (index, key) in enumerate(by_offset[1:], 2):
+        length, whole = len(texts[index]), len(texts[before])
+        at = key[start] - low[start] if key[:start] == low[:start] else -1
+        # The last window of a text may be the end of the one before it, without room for another chunk after it.
+        _, after = by_offset[min(number, len(by_offset) - 1)]
+        room = after[start] - low[start] - whole if after[:start] == low[:start] else 0
+        is_found = before < index and at >= 0 and texts[before].startswith(texts[index], at)
+        if is_found and (at + length < whole or (room >= length and at + length == whole)):
+            inside.add(index)
+        else:
+            before, low = index, key
+    return inside
 
 
 def _is_inside(text: str, key: Key, kept: _Known, keys: Sequence[Key], texts: Sequence[str]) -> bool:

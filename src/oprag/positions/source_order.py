@@ -266,7 +266,15 @@ def _by_metadata(facts: Facts, chosen: Reading | None, *, complete: bool) -> Sou
         checked = not stamped_by_store(chunks) and None not in numberings(chunks)
     else:
         checked = complete or chosen.kind not in _EXACT or chosen.field == LOCATED
-    return SourceOrder(chunks, *placed, facts.spans, uncertain=uncertain, basis="known" if checked else "assumed")
+    order = SourceOrder(chunks, *placed, facts.spans, uncertain=uncertain, basis="known" if checked else "assumed")
+    return _with_basis(order)
+
+
+def _with_basis(order: SourceOrder) -> SourceOrder:
+    """Return the order as assumed if an offset that nothing checked puts a chunk inside another one."""
+    unchecked = order.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET) and order.field != LOCATED
+    found = unchecked and None not in order.keys and _is_one_inside(order)
+    return order._replace(basis="assumed") if found else order
 
 
 def _doubts(facts: Facts, chosen: Reading) -> dict[int, tuple[Uncertain, ...]]:
@@ -465,16 +473,20 @@ def _by_exact(facts: Facts, listing: Listing, exact: Reading) -> SourceOrder:
     stamped = exact.kind is PositionKind.STAMPED
     has_gaps = not (listing.complete and _has_no_gaps(exact))
     offsets = exact.kind in (PositionKind.OFFSET, PositionKind.PAGE_OFFSET)
-    order = agreed_order(exact.keys, facts.chunks, offsets=offsets) if has_gaps else None
-    in_order: list[Any] = [exact.keys[index] for index in order or ()]
-    if order is not None and any(after < before for before, after in pairwise(in_order)):
+    # Nothing refutes the text of the source.
+    compared = has_gaps and exact.field != LOCATED
+    agreed = agreed_order(exact.keys, facts.chunks, offsets=offsets) if compared else None
+    in_order: list[Any] = [exact.keys[index] for index in agreed.order] if agreed else []
+    if agreed is not None and (agreed.wrong or any(after < before for before, after in pairwise(in_order))):
         texts = [chunk.text for chunk in facts.chunks]
         following = successors(texts, overlaps_of(texts))
-        return _in_sequence(facts, listing, order, following, witness=Witness(exact.field, order))
+        witness = Witness(exact.field, agreed.order, wrong=agreed.wrong)
+        return _in_sequence(facts, listing, agreed.order, following, witness=witness)
     # Stamps of other tools may begin again in each call.
-    several = has_gaps and order is None and None in numberings(facts.chunks)
+    several = has_gaps and agreed is None and None in numberings(facts.chunks)
     alone = stamped and (stamped_by_store(facts.chunks) or several)
-    return SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if alone else "known")
+    order = SourceOrder(facts.chunks, *exact, facts.spans, basis="assumed" if alone else "known")
+    return order if agreed else _with_basis(order)
 
 
 def _has_no_gaps(exact: Reading) -> bool:
@@ -544,7 +556,7 @@ def _in_sequence(
     refuted: bool = False,
 ) -> SourceOrder:
     """Return the order of a sequence, which a field or, run by run, overlapping texts confirm, or refute in parts."""
-    chunks = facts.chunks
+    chunks, spans = facts.chunks, facts.spans
     keys: list[Key | None] = [None] * len(chunks)
     runs: list[Span | None] = [None] * len(chunks)
     run, start, before = 0, 0, -1
@@ -563,13 +575,14 @@ def _in_sequence(
             index: (Uncertain(INSERTION_ORDER_ONLY, "across", file),) for index, file in enumerate(witness.files)
         }
         uncertain |= {index: (Uncertain(INSERTION_ORDER_ONLY, "alone"),) for index in witness.unsure}
+        spans = [None if index in witness.wrong else span for index, span in enumerate(spans)]
     else:
         field = f"{listing.store}, {len(chunks) - 1 - run} of {len(chunks) - 1} neighbors overlap"
         cause = TORN_APART if refuted else INSERTION_ORDER_ONLY
         uncertain = {index: (Uncertain(cause, "across", one and one.page),) for index, one in enumerate(runs) if run}
     # What the whole source would show may be missing.
     basis: Certainty = "known" if listing.complete else "assumed"
-    return SourceOrder(chunks, PositionKind.STORE, field, keys, facts.spans, runs, uncertain, basis)
+    return SourceOrder(chunks, PositionKind.STORE, field, keys, spans, runs, uncertain, basis)
 
 
 def _with_copies(copies: Mapping[int, Again], facts: Facts, listing: Listing) -> SourceOrder:

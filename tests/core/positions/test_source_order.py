@@ -7,6 +7,7 @@ import pytest
 
 from oprag import Chunk, Place, PositionKind, Span
 from oprag.positions.source_order import ADDED_AGAIN, INSERTION_ORDER_ONLY, TORN_APART, Listing, SourceOrder, order_of
+from oprag.positions.source_text import SourceText
 
 
 def prose(words, seed):
@@ -264,3 +265,130 @@ def test_a_large_source_of_two_writers_takes_linear_time():
     order = read([text for pair in zip(texts[:half], texts[half:], strict=False) for text in pair])
     assert len(order.keys) > 3_000
     assert order.certainty != "known" or sequence(order)[0] == [*range(0, 2 * half, 2), *range(1, 2 * half, 2)]
+
+
+def with_offsets(texts, wrong):
+    """Offsets of texts with a blank line between them, of which some are wrong."""
+    starts = [sum(len(text) + 2 for text in texts[:index]) for index in range(len(texts))]
+    return [{"start_index": wrong.get(index, start)} for index, start in enumerate(starts)]
+
+
+@pytest.mark.parametrize("added_first", [[9], [8, 9], [3]], ids=str)
+@pytest.mark.parametrize("line", ["", "| n/a |"])
+def test_the_text_of_the_source_is_right_where_the_sequence_is_not(added_first, line):
+    """A line that is repeated has no certain place."""
+    texts = [prose(20, seed) for seed in range(10)]
+    if line:
+        texts[5] += f"\n\n{line}\n\n{line}"
+    pieces = "\n\n".join(texts).split("\n\n")
+    first = [pieces.index(texts[index].split("\n\n")[0]) for index in added_first]
+    order = [*first, *(index for index in range(len(pieces)) if index not in first)]
+    chunks = [Chunk(pieces[index], rank) for rank, index in enumerate(order)]
+    read_from = SourceText("\n\n".join(texts))
+    decided = order_of(Listing(chunks, in_sequence=True, complete=True, store="Store"), text=read_from)
+    assert [order[index] for index in sequence(decided)[0]] == list(range(len(pieces)))
+    assert decided.certainty == "known"
+
+
+@pytest.mark.parametrize("at", [0, 4], ids=["at its start", "inside"])
+@pytest.mark.parametrize("count", [12, 30])
+def test_a_short_text_that_the_splitter_found_inside_another_chunk_stays_where_it_was_added(at, count):
+    """LangChain's splitters search for an offset in the overlap, where the text may be, too."""
+    texts = [prose(20, seed) for seed in range(count)]
+    texts[5:7] = ["``` ```python\nprint(1)", "```"]
+    metadata = with_offsets(texts, {})
+    metadata[6]["start_index"] = metadata[5]["start_index"] + at
+    order = read(texts, metadata)
+    assert (sequence(order)[0], order.certainty) == (list(range(count)), "known")
+    assert [index for index, span in enumerate(order.spans) if span is None] == [6]
+
+
+@pytest.mark.parametrize("count", [8, 30])
+def test_a_text_that_is_repeated_at_once_was_found_too_early(count):
+    """LlamaIndex searches for the first place of a text."""
+    texts = [prose(20, seed) for seed in range(count)]
+    refrain = prose(10, 99)
+    texts[2:4] = [f"{texts[2]} {refrain}", refrain]
+    metadata = with_offsets(texts, {})
+    metadata[3]["start_index"] = metadata[2]["start_index"] + texts[2].index(refrain)
+    order = read(texts, metadata)
+    assert (sequence(order)[0], order.certainty) == (list(range(count)), "known")
+    assert [index for index, span in enumerate(order.spans) if span is None] == [3]
+
+
+def test_the_last_window_of_a_text_is_the_end_of_the_one_before():
+    starts = range(0, len(TEXT), 50)
+    order = read([TEXT[start : start + 200] for start in starts], [{"start_index": start} for start in starts])
+    assert (order.certainty, None in order.spans) == ("known", False)
+
+
+def test_offsets_that_the_sequence_refutes_are_no_spans():
+    texts = [prose(20, seed) for seed in range(30)]
+    order = read(texts, with_offsets(texts, {12: 10**6}))
+    assert sequence(order)[0] == list(range(30))
+    assert [index for index, span in enumerate(order.spans) if span is None] == [12]
+
+
+@pytest.mark.parametrize("in_sequence", [True, False])
+def test_offsets_that_put_a_chunk_inside_another_are_unchecked_without_the_sequence(in_sequence):
+    texts = ["one two", "```python\nprint(1)", "```", "three four"]
+    starts = [0, 9, 9, 33]
+    places = [3, 1, 0, 2]  # added in no order
+    chunks = [Chunk(texts[index], rank, metadata={"start_index": starts[index]}) for rank, index in enumerate(places)]
+    assert order_of(Listing(chunks, in_sequence=in_sequence, complete=True)).certainty == "assumed"
+
+
+def test_offsets_that_begin_again_in_sections_do_not_tell_the_order_of_the_sections():
+    """An edited section is added again at the end."""
+    sections = [(heading, start) for heading in ("Sails", "Notes", "Oars", "Notes") for start in range(0, 1200, 400)]
+    metadata = [{"Header 2": heading, "start_index": start} for heading, start in sections]
+    order = read([prose(20, seed) for seed in range(len(sections))], metadata)
+    assert (order.certainty, causes(order)) == ("assumed", [INSERTION_ORDER_ONLY])
+    # In each of them, it is certain.
+    assert order.certainty_with(order.doubts_among([3, 4, 5])) == "known"
+    assert order.certainty_with(order.doubts_among([2, 3])) == "assumed"
+
+
+def test_offsets_of_the_file_confirm_the_sequence_of_its_sections():
+    texts = [prose(20, seed) for seed in range(9)]
+    metadata = [{"Header 2": "aba"[index // 3], **one} for index, one in enumerate(with_offsets(texts, {}))]
+    assert read(texts, metadata).certainty == "known"
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param([5, 0, 1, 2, 3, 4, 6, 7, 8, 9], id="all others were added again"),
+        pytest.param([5, 8, 0, 1, 2, 3, 4, 6, 7, 9], id="all with an offset"),
+        pytest.param([0, 1, 2, 5, 8, 3, 4, 6, 7, 9], id="those after an edit"),
+        pytest.param([0, 1, 2, 3, 4, 6, 7, 8, 9, 5], id="an edited one"),
+    ],
+)
+def test_chunks_without_an_offset_are_not_where_an_update_leaves_them(order):
+    """After an edit, index() of LangChain adds all chunks again whose offset or text changed."""
+    texts = [prose(20, seed) for seed in range(10)]
+    metadata = with_offsets(texts, {5: -1, 8: -1})
+    decided = read([texts[index] for index in order], [metadata[index] for index in order])
+    assert (decided.certainty, causes(decided)) == ("assumed", [INSERTION_ORDER_ONLY])
+
+
+def test_the_first_and_the_last_chunk_may_be_ones_without_an_offset():
+    texts = [prose(20, seed) for seed in range(10)]
+    assert read(texts, with_offsets(texts, {0: -1, 1: -1, 5: -1, 9: -1})).certainty == "known"
+
+
+@pytest.mark.parametrize(
+    "fields", [("start_index",), ("chunk_index",), ("start_index", "chunk_index", "chunk_numbering")]
+)
+def test_an_edited_file_that_was_added_again_has_no_known_order(fields):
+    """If it was edited at its start, no chunk of the second version is one of the first."""
+    versions = [TEXT, f"{prose(3, 9)} {TEXT}"]
+    texts, metadata = [], []
+    for number, text in enumerate(versions):
+        for index, start in enumerate(range(0, len(text), 200)):
+            texts.append(text[start : start + 200])
+            about = {"start_index": start, "chunk_index": index, "chunk_numbering": f"n{number}"}
+            metadata.append({field: about[field] for field in fields})
+    order = read(texts, metadata)
+    assert (order.certainty, causes(order)) == ("assumed", [INSERTION_ORDER_ONLY])
+    assert order.certainty_with(order.doubts_among(range(len(texts) // 2))) == "known"
