@@ -26,6 +26,9 @@ _ALL = 1_000_000_000  # more chunks than any store contains
 # Simulates retrieval of a subset: links can bridge one missing chunk, but not two.
 _EVERY = 3
 _IN_PARTS = "the order of a source can be told from all of its chunks, but not from the few that a search returns"
+# Minimum number and share of chunks inside others of a source that was split with two chunk sizes.
+_MIN_INSIDE = 3
+_INSIDE = 0.05
 
 
 class Checked(NamedTuple):
@@ -66,9 +69,11 @@ def check_listings(
     key = options.source_key
     given = f", source_key={'source_key' if callable(key) else repr(key)}" if key is not None else ""
     suggestions = replace(suggestions, options=f"{given}, max_chunks={_ALL}" if sample.sampled else given)
-    checks, unread = [], dict[str | None, str]()
+    checks, unread, sizes = [], dict[str | None, str](), list[str | None]()
     for found in _findings(sample, options, read_source):
         checks.append(_report(found, suggestions))
+        if checks[-1].source is not None and _has_two_sizes(found.order):
+            sizes.append(checks[-1].source)
         if found.unread:
             unread[found.listing.chunks[0].source] = found.unread
     return PositionCheck(
@@ -77,7 +82,7 @@ def check_listings(
         chunks=len(sample.chunks),
         sampled=sample.sampled,
         partial_source=sample.partial_source,
-        notes=tuple(_notes(checks, unread, suggestions)),
+        notes=tuple(_notes(checks, sizes, unread, suggestions)),
     )
 
 
@@ -218,7 +223,12 @@ def _report(found: _Finding, suggestions: Suggestions) -> SourceCheck:
     )
 
 
-def _notes(checks: Sequence[SourceCheck], unread: Mapping[str | None, str], suggestions: Suggestions) -> Iterator[Note]:
+def _notes(
+    checks: Sequence[SourceCheck],
+    sizes: Sequence[str | None],
+    unread: Mapping[str | None, str],
+    suggestions: Suggestions,
+) -> Iterator[Note]:
     """Yield findings that do not affect the order."""
     again = [one for one in checks if one.duplicates and one.problem != ADDED_AGAIN]
     if again:
@@ -229,7 +239,27 @@ def _notes(checks: Sequence[SourceCheck], unread: Mapping[str | None, str], sugg
             "returns duplicates",
             suggestions.deletion(again[0].source),
         )
+    if sizes:
+        yield Note(
+            f"the text of {counted(len(sizes), 'source')}, such as {describe(sizes[0])}, was added in chunks of "
+            "different sizes, so a search returns parts of it repeatedly",
+            suggestions.deletion(sizes[0]),
+        )
     for source, why in islice(unread.items(), 1):
         yield Note(
             f"the text of {counted(len(unread), 'source')} cannot be read, such as {describe(source)}: {clean(why)}"
         )
+
+
+def _has_two_sizes(order: SourceOrder) -> bool:
+    """Return whether several chunks of a source are inside others, as no splitter makes them in one call."""
+    if any(chunk.parent_id or chunk.child_ids for chunk in order.chunks):
+        return False
+    spans = {(str(span.page), span.start, -span.end) for span in order.spans if span is not None}
+    inside, page, last = 0, "", 0
+    for on_page, _, end in sorted(spans):
+        if on_page == page and -end <= last:
+            inside += 1
+        else:
+            page, last = on_page, -end
+    return inside >= max(_MIN_INSIDE, _INSIDE * len(spans))

@@ -285,6 +285,26 @@ def test_texts_that_a_source_repeats_are_not_copies():
         assert (only(check(chunks)).duplicates, check(chunks).notes) == (0, ())
 
 
+@pytest.mark.parametrize(("size", "overlap"), [(200, 40), (150, 0), (120, 30)])
+def test_two_chunk_sizes_are_noted(size, overlap):
+    found = check([*located(cut()), *located(cut(size, overlap))], store="Store")
+    assert found.ok
+    assert [note.suggestion for note in found.notes] == [DELETE]
+    assert "in chunks of different sizes" in found.notes[0].what
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(300, 60), (300, 200), (300, 0), (900, 450)])
+def test_overlaps_are_not_two_chunk_sizes(size, overlap):
+    assert check(located(cut(size, overlap)), store="Store").notes == ()
+
+
+def test_parents_are_not_another_chunk_size():
+    leaves = [changed(chunk, id=f"{chunk.rank}", parent_id=f"p{chunk.rank // 4}") for chunk in located(cut(overlap=0))]
+    parents = [hit(TEXT[start : start + 1_200], 0, start_index=start) for start in range(0, len(TEXT), 1_200)]
+    parents = [changed(chunk, id=f"p{number}") for number, chunk in enumerate(parents)]
+    assert check([*leaves, *parents]).notes == ()
+
+
 # The texts of the sources.
 
 
