@@ -1,14 +1,14 @@
 """Chunks: their text and position in the source, and the reason why one was dropped."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import pairwise
 from numbers import Real
-from operator import attrgetter
+from operator import attrgetter, is_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from oprag._internal.masking import describe, listed, shown
 from oprag.errors import ChunkError
@@ -22,6 +22,7 @@ __all__ = [
     "Place",
     "Position",
     "PositionKind",
+    "RankedList",
     "Span",
     "Uncertain",
 ]
@@ -372,6 +373,42 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
                 second,
             )
     return ordered
+
+
+T = TypeVar("T")
+
+
+class RankedList(list[T]):
+    """A list that knows the ranks of its items, so that a second step of oprag does not use their index as the rank.
+
+    Slices, sums, copies and pickles are plain lists.
+
+    Args:
+        items: The items, in order.
+        ranks: Their ranks.
+    """
+
+    def __init__(self, items: Iterable[T], ranks: Sequence[int]) -> None:
+        super().__init__(items)
+        self._items = tuple(self)
+        self._ranks = ranks
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    @property
+    def ranks(self) -> Sequence[int] | None:
+        """The ranks of the items; None if the list was changed."""
+        same = len(self) == len(self._items) and all(map(is_, self, self._items))
+        return self._ranks if same else None
+
+
+def by_rank(chunks: list[Chunk], items: Any) -> list[Chunk]:
+    """Sort the chunks of these items by rank, which is their index unless the items are an unchanged `RankedList`."""
+    ranks = items.ranks if isinstance(items, RankedList) else None
+    if ranks is None:
+        return chunks
+    return sorted_by_rank(changed(chunk, rank=rank) for chunk, rank in zip(chunks, ranks, strict=True))
 
 
 DropReason = Literal[

@@ -18,8 +18,7 @@ from oprag.pipeline.continuity import Values
 from oprag.pipeline.headings import with_sections
 from oprag.pipeline.neighbors import NeighborReader, add_neighbors
 from oprag.pipeline.order import in_order
-from oprag.pipeline.render import Show, passages_of, render
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import Show, passages_of, render, section_of
 from oprag.pipeline.select import select, warn_about_copies
 from oprag.positions.retrieved import (
     Doubt,

@@ -7,7 +7,7 @@ from oprag.chunk import Chunk, Place, Span, changed, sorted_by_rank
 from oprag.context import Context
 from oprag.options import ContextOptions
 from oprag.pipeline.order import in_order
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import section_of
 from oprag.pipeline.select import without_missing
 from oprag.pipeline.stitch import place_in_source
 from oprag.positions.fields import (

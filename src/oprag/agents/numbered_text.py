@@ -11,8 +11,7 @@ from oprag._internal.text_table import one_line, printable, safe, shortened
 from oprag._internal.tokens import count
 from oprag.chunk import Chunk, Passage, counted
 from oprag.options import ContextOptions
-from oprag.pipeline.render import header_of, without_markers
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import header_of, section_of, without_markers
 from oprag.pipeline.stitch import STRIPPED, added_texts, each_alone, place_in_source
 from oprag.positions.readings import is_exact, page_of
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from oprag.chunk import Chunk
 from oprag.pipeline.headings import Heading, headings_in, title_of
-from oprag.pipeline.joined import join_chunks
-from oprag.pipeline.section import SECTION_FIELDS
+from oprag.pipeline.render import SECTION_FIELDS
+from oprag.pipeline.stitch import join_chunks
 from oprag.positions.fields import heading_levels
 from oprag.positions.readings import page_of
 

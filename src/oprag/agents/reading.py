@@ -17,9 +17,8 @@ from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
 from oprag.chunk import Chunk, Passage, PositionKind, changed, counted
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.options import ContextOptions, check_count
-from oprag.pipeline.joined import join_chunks
 from oprag.pipeline.render import render
-from oprag.pipeline.stitch import stitch
+from oprag.pipeline.stitch import join_chunks, stitch
 from oprag.positions.fields import SOURCE_FIELDS
 from oprag.positions.source_names import source_of
 from oprag.positions.source_order import Listing, order_of

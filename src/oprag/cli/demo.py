@@ -27,7 +27,7 @@ from oprag.errors import InputFileError, MissingExtraError
 from oprag.index.document_index import DocumentIndex
 from oprag.options import ContextOptions, check_question
 from oprag.pipeline.headings import headings_in
-from oprag.pipeline.joined import JoinedText
+from oprag.pipeline.stitch import JoinedText
 
 if TYPE_CHECKING:
     from oprag.langchain.retriever import OrderPreservingRetriever

@@ -12,12 +12,12 @@ from pydantic import model_validator
 from oprag._internal.sync_async import Steps, run_async, run_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, ContextFields
 from oprag.adapters.name_hints import LANGCHAIN_COMPRESSOR
+from oprag.chunk import by_rank
 from oprag.context import ContextInputs, assemble_in_steps
 from oprag.langchain.documents import chunks_of, documents_of
 from oprag.langchain.vectors import EmbeddingsFields, check_sources, neighbor_reader, vector_sources
 from oprag.options import check_question, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
-from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
 
 __all__ = ["OrderPreservingCompressor"]

@@ -8,12 +8,11 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.chunk import Chunk, chunk_to_dict, finite
+from oprag.chunk import Chunk, RankedList, chunk_to_dict, finite
 from oprag.context import Context
 from oprag.errors import ChunkError
 from oprag.options import SourceKey
 from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
-from oprag.pipeline.ranked_list import RankedList
 from oprag.positions.stamp import stamps
 
 __all__ = ["chunks_of", "documents_and_scores", "documents_of", "stamp_positions"]

@@ -19,6 +19,7 @@ from oprag._internal.masking import listed
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, ContextFields, StoreOrderFields
 from oprag.adapters.name_hints import LANGCHAIN
+from oprag.chunk import by_rank
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_and_scores, documents_of
@@ -33,7 +34,6 @@ from oprag.langchain.vectors import (
 from oprag.langchain.wrapped import Search, only_search, searched_in, takes, unbound, walk
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_question
 from oprag.pipeline.neighbors import NeighborReader
-from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
 from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of

@@ -14,7 +14,7 @@ from oprag._internal.warn import warn
 from oprag.agents.layouts import Layout, check_layout
 from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
 from oprag.agents.working_context import Delta, WorkingContext
-from oprag.chunk import Chunk, changed
+from oprag.chunk import Chunk, RankedList, changed
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
@@ -22,7 +22,6 @@ from oprag.langchain.tool_results import documents_in, is_saved_elsewhere, text_
 from oprag.methods.citations import renumbered
 from oprag.options import ContextOptions
 from oprag.pipeline.context_report import METADATA_KEY
-from oprag.pipeline.ranked_list import RankedList
 from oprag.pipeline.render import without_markers
 
 __all__ = [

@@ -12,11 +12,10 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from oprag.chunk import Chunk, Passage, chunk_to_dict, finite
+from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite
 from oprag.context import Context
 from oprag.errors import ChunkError
 from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
-from oprag.pipeline.ranked_list import RankedList
 from oprag.pipeline.render import SHOWN_SEPARATOR
 from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import united, with_metadata

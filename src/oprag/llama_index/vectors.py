@@ -17,7 +17,7 @@ from pydantic import SkipValidation, ValidationInfo, field_validator, model_vali
 
 from oprag._internal.sync_async import Step, Steps
 from oprag.adapters.fields import ContextFields, SourceFields, StoreOrderFields, component
-from oprag.chunk import Chunk, Vector
+from oprag.chunk import Chunk, Vector, by_rank
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
@@ -28,7 +28,6 @@ from oprag.llama_index.nodes import chunks_of, shown_nodes
 from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
-from oprag.pipeline.ranked_list import by_rank
 from oprag.pipeline.select import warn_about_few
 from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, adapter_of

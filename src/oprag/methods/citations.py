@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from oprag.chunk import Chunk, Passage, Span
-from oprag.pipeline.render import MARKER, without_markers
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import MARKER, section_of, without_markers
 from oprag.pipeline.stitch import stitch
 from oprag.positions.readings import page_of
 

@@ -14,10 +14,9 @@ from oprag._internal.warn import warn
 from oprag.chunk import Chunk, changed
 from oprag.errors import OpragError, RetrievalWarning
 from oprag.options import ContextOptions
-from oprag.pipeline.joined import JoinedText, join_chunks
 from oprag.pipeline.neighbors import best_of_sources, read_in_order
-from oprag.pipeline.render import without_markers
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import section_of, without_markers
+from oprag.pipeline.stitch import JoinedText, join_chunks
 
 __all__ = ["Heading", "headings_in", "title_of", "with_sections"]
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 from oprag._internal.masking import describe
+from oprag._internal.text_table import one_line, printable
 from oprag._internal.tokens import TokenCounter
 from oprag.chunk import Chunk, Passage
 from oprag.errors import OptionError
 from oprag.options import ContextOptions, Header
-from oprag.pipeline.section import section_of
 from oprag.pipeline.stitch import each_alone, stitch
+from oprag.positions.fields import heading_levels, level_fields, with_usual_fields
 from oprag.positions.readings import page_of
 
 __all__ = [
     "MARKER",
+    "SECTION_FIELDS",
     "SHOWN_SEPARATOR",
     "CitedHeader",
     "Show",
@@ -24,6 +28,7 @@ __all__ = [
     "header_of",
     "passages_of",
     "render",
+    "section_of",
     "shown_text",
     "with_header",
     "without_markers",
@@ -37,6 +42,13 @@ SHOWN_SEPARATOR = "\n\n"
 
 MARKER = re.compile(r"\[(\d{1,6}(?:\s*(?:[,;\-–—]|,?\s?(?:and|&)\s)\s*\d{1,6})*)\]")
 """Numbers of passages in a text that cites them: [1], and also [1, 3], [1; 3], [1-3] or [1, 2 and 4]."""
+
+
+_LIST_FIELD = "headings"  # a list, the outermost heading first
+_PATH_FIELD = "header_path"  # LlamaIndex's Markdown parser: the headings above that of the chunk
+SECTION_FIELDS = ("section", "section_title", "heading", "chapter")
+_FIELDS = frozenset({_LIST_FIELD, _PATH_FIELD, *SECTION_FIELDS})
+_MAX_LENGTH = 100  # characters of a heading
 
 
 class CitedHeader(str):
@@ -130,3 +142,27 @@ def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:
 def without_markers(text: str) -> str:
     """The text with spaces inside the brackets of markers, so that they are not read as markers."""
     return MARKER.sub(r"[ \1 ]", text) if "[" in text else text
+
+
+def section_of(chunk: Chunk) -> str:
+    """Return the headings over a chunk, the outermost first, such as "Install > On Windows"; empty if unknown."""
+    metadata = with_usual_fields(chunk.metadata)
+    if not _may_have_headings(tuple(metadata)):
+        return chunk.section
+    listed = metadata.get(_LIST_FIELD)
+    headings = listed if isinstance(listed, list | tuple) else []
+    headings = headings or [heading for heading in heading_levels(metadata) if heading]
+    path = metadata.get(_PATH_FIELD)
+    if not headings and isinstance(path, str):
+        headings = path.split("/")
+    if not headings:
+        stated = (metadata.get(name) for name in SECTION_FIELDS)
+        headings = [next((heading for heading in stated if isinstance(heading, str) and heading), "")]
+    titles = [printable(one_line(heading))[:_MAX_LENGTH] for heading in headings if isinstance(heading, str)]
+    return " > ".join(filter(None, titles)) or chunk.section
+
+
+@lru_cache
+def _may_have_headings(fields: tuple[Any, ...]) -> bool:
+    """Whether one of these metadata keys may contain headings; cached, as the chunks of a store share their keys."""
+    return bool(level_fields(fields)) or not _FIELDS.isdisjoint(fields)

@@ -14,7 +14,7 @@ from oprag.langchain import (
     OrderPreservingRetriever,
     stamp_positions,
 )
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import section_of
 from oprag.stores.in_memory import LangChainInMemory
 from tests.adapters.langchain.conftest import giving, store_of
 from tests.adapters.scripted import QUESTION

@@ -17,7 +17,7 @@ from oprag.llama_index import (
     OrderPreservingRetriever,
     create_search_tool,
 )
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import section_of
 from tests.adapters.llama_index.conftest import RandomEmbedding
 from tests.adapters.llama_index.engine.conftest import Model
 from tests.adapters.llama_index.test_store_order import QUESTION

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oprag import Chunk
-from oprag.pipeline.ranked_list import RankedList, by_rank
+from oprag.chunk import RankedList, by_rank
 from tests.helpers import ranks, texts
 
 

@@ -13,7 +13,7 @@ from oprag._internal.warn import forget
 from oprag.chunk import changed
 from oprag.errors import RetrievalWarning
 from oprag.methods import Answer
-from oprag.pipeline.section import section_of
+from oprag.pipeline.render import section_of
 
 
 @pytest.mark.parametrize(
