@@ -136,8 +136,9 @@ class ContextFields(OptionFields):
     annotate: StrictBool = Field(
         default=False, description='Return copies with rank, score, position and span under the metadata key "oprag".'
     )
-    # The options without `annotate`, as they are, and with stitch=True.
-    _prepared: tuple[ContextOptions, ContextOptions]
+    # The options without `annotate`, as they are, and with stitch=True, for contexts.
+    _context_options: ContextOptions
+    _stitching_options: ContextOptions
 
     @classmethod
     def from_profile(cls, profile: Profile | str | os.PathLike[str], **options: Any) -> Self:
@@ -160,13 +161,9 @@ class ContextFields(OptionFields):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         with_plain_numbers(self)
-        options = ContextOptions(**{name: getattr(self, name) for name in OPTIONS})
-        self._prepared = options, replace(options, stitch=True)
+        self._context_options = ContextOptions(**{name: getattr(self, name) for name in OPTIONS})
+        self._stitching_options = replace(self._context_options, stitch=True)
         return self
-
-    def _context_options(self, *, stitch: bool = False) -> ContextOptions:
-        """The options as `ContextOptions`, with `stitch=True` for a context."""
-        return self._prepared[stitch]
 
 
 class MethodFields(OptionFields):
@@ -229,19 +226,16 @@ class SourceFields(OptionFields):
         "a loader. Used to locate chunks without a position, and required by long_context and self_route."
     )
     _orders: SourceOrders = PrivateAttr(default_factory=SourceOrders)
+    _reader: SourceReader | None = None
     _source_texts: SourceTexts | None = None
-    _given: Any = None  # the `read_source` of these texts
+    _given: Any = None  # the `read_source` of these
 
     @model_validator(mode="after")
     def _open_sources(self) -> Self:
         if self._given is not self.read_source:
-            reader = as_reader(self.read_source)
-            self._given, self._source_texts = self.read_source, None if reader is None else SourceTexts(reader)
+            self._given, self._reader = self.read_source, as_reader(self.read_source)
+            self._source_texts = None if self._reader is None else SourceTexts(self._reader)
         return self
-
-    @property
-    def _reader(self) -> SourceReader | None:
-        return None if self._source_texts is None else self._source_texts.reader
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy with updated fields, validated as at construction (pydantic's `model_copy` does not validate)."""

@@ -207,7 +207,7 @@ def _langchain_counter() -> Any:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.tracers.context import register_configure_hook
 
-    from oprag.langchain.messages import usage_of
+    from oprag.langchain.backend import usage_of
 
     class Handler(_Counted, BaseCallbackHandler):
         def on_llm_end(self, response: Any, **_: Any) -> None:

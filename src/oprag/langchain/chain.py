@@ -18,10 +18,9 @@ from oprag._internal.sync_async import Limit, Steps, iterate_async, iterate_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, StoreOrderFields, given_options
 from oprag.adapters.name_hints import LANGCHAIN
 from oprag.errors import OptionError
-from oprag.langchain.backend import LangChainBackend
+from oprag.langchain.backend import LangChainBackend, as_template, history_of, window_of
 from oprag.langchain.chain_values import ChainOutput, OutputKeys, checked_inputs, with_inputs, without_retrievers
 from oprag.langchain.classic import from_chain_type
-from oprag.langchain.messages import as_template, history_of, window_of
 from oprag.langchain.retriever import OrderPreservingRetriever, SearchFields, filter_of
 from oprag.langchain.vectors import EmbeddingsFields
 from oprag.langchain.wrapped import walk

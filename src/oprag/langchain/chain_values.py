@@ -17,9 +17,9 @@ from oprag._internal.masking import listed
 from oprag.adapters.fields import METHOD_OPTIONS, OPTIONS
 from oprag.context import Context
 from oprag.errors import OptionError, QueryError
+from oprag.langchain.backend import history_of, messages_of
 from oprag.langchain.cited_messages import cited_message
 from oprag.langchain.documents import documents_of
-from oprag.langchain.messages import history_of, messages_of
 from oprag.langchain.retriever import OrderPreservingRetriever
 from oprag.langchain.wrapped import walk
 from oprag.methods.answer import Answer
@@ -132,7 +132,6 @@ class ChainOutput:
     answers: list[Answer] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
     searched: bool = False
-    streamed: bool = False
 
     def inputs(self) -> AddableDict:
         """The first piece: the input, without keys that later pieces replace."""
@@ -143,11 +142,10 @@ class ChainOutput:
         piece: dict[str, Any] = {}
         if isinstance(shown, str):
             piece = {self.keys.answer: shown} if shown else {}
-            self.streamed = self.streamed or bool(shown)
         elif isinstance(shown, Answer):
             piece = self._answer(shown)
-            if self.streamed:
-                del piece[self.keys.answer]
+            if shown.parsed is None and shown.text:
+                del piece[self.keys.answer]  # its text came in pieces
         else:
             new = self._new_in(shown)
             if self.keys.documents is not None and (new or not self.searched):

@@ -9,7 +9,7 @@ from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
 from oprag.errors import OptionError
-from oprag.langchain.messages import LangChainTemplate, as_template
+from oprag.langchain.backend import LangChainTemplate, as_template
 from oprag.methods.prompts import as_prompts
 
 __all__ = ["from_chain_type"]

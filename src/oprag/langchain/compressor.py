@@ -58,7 +58,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
     def _check_parts(self) -> Self:
         for name in ("read_neighbors", "read_source"):
             refuse_filter(name, getattr(self, name), "a compressor does not receive the filter of the search")
-        check_sources(self._context_options(), lambda: vector_sources(self), self._neighbors)
+        check_sources(self._context_options, lambda: vector_sources(self), self._neighbors)
         return self
 
     def compress_documents(
@@ -86,7 +86,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         return await run_async(self._compressed(documents, query))
 
     def _compressed(self, documents: Sequence[Document], query: str) -> Steps[list[Document]]:
-        options = self._context_options()
+        options = self._context_options
         inputs = ContextInputs(by_rank(chunks_of(documents), documents), None, self._neighbors())
         warn_about_few(inputs.chunks, options.k)
         if options.needs_vectors:

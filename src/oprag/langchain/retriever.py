@@ -203,13 +203,13 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         return self
 
     def _check_sources(self) -> None:
-        options = self._context_options()
+        options = self._context_options
         check_sources(options, self._vector_sources, partial(self._neighbors, options))
 
     @property
     def context_options(self) -> ContextOptions:
         """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
-        return self._context_options(stitch=True)
+        return self._stitching_options
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Retrieve the documents for a question, in the order of their source.
@@ -303,7 +303,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         self, query: str, k: int | None, filter: Any, request: _SearchRequest, run: Any
     ) -> Steps[list[Document]]:
         """Retrieve the documents for a question, and store the context in the request."""
-        options = as_context_options(request.context_options or self._context_options(), {} if k is None else {"k": k})
+        options = as_context_options(request.context_options or self._context_options, {} if k is None else {"k": k})
         config = patch_config(request.config, callbacks=run.get_child())
         request.context = yield from self._found(query, options, config, filter)
         if request.context_options is not None and not run.handlers:

@@ -94,7 +94,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
             EmbeddingError: A threshold is set, and a vector is missing or unusable.
         """
         bundle = QueryBundle(query) if isinstance(query, str) else query
-        return run_sync(self._checked(nodes, bundle, self._context_options(stitch=True)))
+        return run_sync(self._checked(nodes, bundle, self._stitching_options))
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -108,7 +108,7 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
         return await run_async(self._ordered(nodes, query_bundle))
 
     def _ordered(self, nodes: list[NodeWithScore], query: QueryBundle | None) -> Steps[list[NodeWithScore]]:
-        context = yield from self._checked(nodes, query, self._context_options(), as_nodes=True)
+        context = yield from self._checked(nodes, query, self._context_options, as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
     def _checked(

@@ -34,7 +34,7 @@ from oprag.llama_index.backend import LlamaIndexBackend
 from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
 from oprag.llama_index.nodes import nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
-from oprag.llama_index.responses import AnswerPieces, response_of, streaming_response, streaming_response_async
+from oprag.llama_index.responses import response_of, streaming_response
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, refuse_reordered
 from oprag.methods.answer import Answer
@@ -42,7 +42,7 @@ from oprag.methods.method_answers import MethodAnswers, check_methods
 from oprag.methods.options import MethodOptions
 from oprag.methods.prompts import STEPS, as_prompts
 from oprag.methods.registry import check_needs
-from oprag.methods.run import Retrieve, answering, drive, drive_each
+from oprag.methods.run import Retrieve, Shown, answering, drive, drive_each
 from oprag.methods.task import Task
 from oprag.options import NO_SEARCH, ContextOptions, refuse_options
 
@@ -160,7 +160,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
     @property
     def _context_options_now(self) -> ContextOptions:
-        return self._searching._context_options(stitch=True)  # noqa: SLF001
+        return self._searching._stitching_options  # noqa: SLF001
 
     def _model(self) -> Any:
         searching = self._searching
@@ -268,22 +268,19 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
     ) -> Iterator[str | Answer]:
         """Streaming version of `answer`: yields the pieces of the text, and finally the `Answer`."""
         steps = self._answered(question, choices, chat_history, streaming=True)
-        pieces = AnswerPieces()
         with self.callback_manager.as_trace("query"):
-            for shown in iterate_sync(steps):
-                yield from pieces.with_answer(shown)
+            yield from (shown for shown in iterate_sync(steps) if shown and not isinstance(shown, Context))
 
     async def astream_answer(
         self, question: str, *, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> AsyncIterator[str | Answer]:
         """Async version of `stream_answer`."""
         steps = self._answered(question, choices, chat_history, streaming=True)
-        pieces = AnswerPieces()
         with self.callback_manager.as_trace("query"):
             async with aclosing(iterate_async(steps)) as all_shown:  # type: ignore[type-var]
                 async for shown in all_shown:
-                    for piece in pieces.with_answer(shown):
-                        yield piece
+                    if shown and not isinstance(shown, Context):
+                        yield shown
 
     @dispatcher.span
     def answer_with(
@@ -391,10 +388,12 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             source_nodes = partial(self._source_nodes, more=more)
             response: RESPONSE_TYPE
             if self.streaming:
-                response = yield Step(
-                    lambda: streaming_response(iterate_sync(steps), source_nodes),
-                    lambda: streaming_response_async(iterate_async(steps), source_nodes),
-                )
+
+                async def iterated() -> AsyncIterator[Shown]:
+                    return iterate_async(steps)
+
+                all_shown = yield Step(lambda: iterate_sync(steps), iterated)
+                response = yield from streaming_response(all_shown, source_nodes)
             else:
                 answer = yield from steps
                 response = response_of(answer, source_nodes(answer.contexts))

@@ -16,14 +16,13 @@ from llama_index.core.base.response.schema import (
 from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
+from oprag._internal.sync_async import Items, Steps
 from oprag.context import Context
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
 from oprag.pipeline.context_report import METADATA_KEY
 
-__all__ = ["AnswerPieces", "response_of", "streaming_response", "streaming_response_async"]
-
-_SourceNodes = Callable[[list[Context]], list[NodeWithScore]]
+__all__ = ["response_of", "streaming_response"]
 
 
 def response_of(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
@@ -34,62 +33,36 @@ def response_of(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
     return Response(answer.text, source_nodes=nodes, metadata=metadata)
 
 
-def streaming_response(all_shown: Iterator[Shown], source_nodes: _SourceNodes) -> StreamingResponse:
+def streaming_response(
+    all_shown: Iterator[Shown] | AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
+) -> Steps[RESPONSE_TYPE]:
     """A streaming response, returned when retrieval is complete and the answer starts."""
     contexts: list[Context] = []
-    for first in all_shown:
-        if not isinstance(first, Context):
-            break
+    items = Items(all_shown)
+    while isinstance(first := (yield items.following), Context):
         contexts.append(first)
     nodes = source_nodes(contexts)
-    pieces = AnswerPieces(_metadata(nodes))
-    texts = (text for shown in chain([first], all_shown) for text in pieces.texts(shown))
-    return StreamingResponse(texts, source_nodes=nodes, metadata=pieces.metadata)
+    metadata = _metadata(nodes)
 
-
-async def streaming_response_async(
-    all_shown: AsyncIterator[Shown], source_nodes: _SourceNodes
-) -> AsyncStreamingResponse:
-    """Async version of `streaming_response`."""
-    contexts: list[Context] = []
-    async for first in all_shown:
-        if not isinstance(first, Context):
-            break
-        contexts.append(first)
-    nodes = source_nodes(contexts)
-    pieces = AnswerPieces(_metadata(nodes))
-
-    async def texts() -> AsyncGenerator[str, None]:
-        for text in pieces.texts(first):
-            yield text
-        async for shown in all_shown:
-            for text in pieces.texts(shown):
-                yield text
-
-    return AsyncStreamingResponse(texts(), source_nodes=nodes, metadata=pieces.metadata)
-
-
-class AnswerPieces:
-    """The pieces of the text of an answer; a single piece if the answer was not streamed."""
-
-    def __init__(self, metadata: dict[str, Any] | None = None) -> None:
-        self.metadata = {} if metadata is None else metadata
-        self._streamed = False
-
-    def texts(self, shown: Shown) -> list[str]:
-        """The pieces in a value that the driver emits; the last one completes the metadata."""
-        text = shown if isinstance(shown, str) else ""
-        if isinstance(shown, Answer):
-            self.metadata.update(_about(shown))
-            return [] if self._streamed else [shown.text]
-        self._streamed = self._streamed or bool(text)
-        return [text] if text else []
-
-    def with_answer(self, shown: Shown) -> list[str | Answer]:
-        """The pieces, and then the answer; an answer with an object has no text in pieces."""
+    def text_of(shown: Shown) -> str:
+        """The text in a value that the driver emits; the answer completes the metadata."""
         if not isinstance(shown, Answer):
-            return [*self.texts(shown)]
-        return [*(self.texts(shown) if shown.parsed is None else ()), shown]
+            return shown if isinstance(shown, str) else ""
+        metadata.update(_about(shown))
+        return "" if shown.parsed is None else shown.text
+
+    if isinstance(all_shown, AsyncIterator):
+
+        async def texts() -> AsyncGenerator[str, None]:
+            if text := text_of(first):
+                yield text
+            async for shown in all_shown:
+                if text := text_of(shown):
+                    yield text
+
+        return AsyncStreamingResponse(texts(), source_nodes=nodes, metadata=metadata)
+    pieces = (text for shown in chain([first], all_shown) if (text := text_of(shown)))
+    return StreamingResponse(pieces, source_nodes=nodes, metadata=metadata)
 
 
 def _metadata(nodes: list[NodeWithScore]) -> dict[str, Any]:

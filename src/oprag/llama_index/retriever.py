@@ -82,7 +82,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
     @property
     def context_options(self) -> ContextOptions:
         """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
-        return self._context_options(stitch=True)
+        return self._stitching_options
 
     def get_context(self, query: str | QueryBundle) -> Context:
         """Retrieve the context for a question: passages, dropped chunks with reasons, token count and text.
@@ -109,7 +109,7 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         return await run_async(self._nodes(query_bundle))
 
     def _nodes(self, query: QueryBundle) -> Steps[list[NodeWithScore]]:
-        context = yield from self._asked(query, self._context_options(), as_nodes=True)
+        context = yield from self._asked(query, self._context_options, as_nodes=True)
         return nodes_of(context, annotate=self.annotate)
 
     def _asked(self, query: str | QueryBundle, options: ContextOptions, *, as_nodes: bool = False) -> Steps[Context]:

@@ -85,7 +85,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
 
     def _check(self) -> None:
         """Reject thresholds without a source of vectors, and `neighbors` without a reader."""
-        options = self._context_options()
+        options = self._context_options
         sources = self._sources(options)
         if sources is not None:
             sources.vectors.check(options)

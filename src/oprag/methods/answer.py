@@ -27,6 +27,7 @@ __all__ = [
     "Usage",
     "nothing_found",
     "part",
+    "reported_reason",
     "reported_usage",
 ]
 
@@ -45,6 +46,8 @@ _CACHED = ("cache_read", "cached_tokens")
 # Not part of Anthropic's input tokens, or of Gemini's output tokens.
 _ANTHROPIC_CACHE = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _GEMINI_THOUGHTS = ("thoughts_token_count",)
+# Names of the finish reason.
+_REASONS = ("finish_reason", "stop_reason", "done_reason", "finishReason", "stopReason", "reason")
 
 Route = Literal["rag", "long_context"]
 
@@ -97,9 +100,15 @@ def reported_usage(*holders: Any) -> Usage | None:
     return None
 
 
+def reported_reason(*holders: Any) -> str | None:
+    """The finish reason that a model reported, in the first of these parts of its reply that has one."""
+    reasons = (part(holder, name) for holder in holders if holder for name in _REASONS)
+    return next((reason for reason in reasons if isinstance(reason, str) and reason), None)
+
+
 def part(holder: Any, name: str) -> Any:
     """An item of a mapping or an attribute of an object; None if missing."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    return holder.get(name) if isinstance(holder, dict | Mapping) else getattr(holder, name, None)
 
 
 def _count_in(holder: Any, names: tuple[str, ...]) -> int | None:

@@ -323,7 +323,8 @@ Answering = Generator[Request, Any, Answer]
 Shown = Context | str | Answer
 """Values that a driver emits: contexts when they are retrieved, pieces of the answer, and finally the answer.
 
-An empty piece means that the stream of the model has been opened."""
+An empty piece means that the stream of the model has been opened. The text of an answer that was not streamed is one
+piece; an object of a model has none."""
 
 
 def drive(
@@ -339,6 +340,7 @@ def drive(
     """
     failed = (lambda completion: completion.error is not None) if task.options.on_error == "raise" else None
     reply: Any = None
+    streamed = False
     with closing(answering(task, method)) as requests:
         while True:
             try:
@@ -349,6 +351,7 @@ def drive(
             match request:
                 case Generate(prompts=(prompt,), final=True, hold=hold) if streaming:
                     reply = yield from concurrently([partial(backend.stream, prompt, hold)], backend.limit)
+                    streamed = streamed or reply[0].streamed
                 case Generate():
                     calls = [partial(backend.complete, prompt) for prompt in request.prompts]
                     reply = yield from concurrently(calls, backend.limit, failed)
@@ -363,6 +366,8 @@ def drive(
                     names = list(dict.fromkeys(request.sources))
                     texts = yield from concurrently([partial(backend.read, name) for name in names], backend.limit)
                     reply = tuple(map(dict(zip(names, texts, strict=True)).__getitem__, request.sources))
+    if answer.parsed is None and not streamed:
+        yield Emit(answer.text)
     yield Emit(answer)
     return answer
 
@@ -400,28 +405,37 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
             without it.
     """
     started = time.perf_counter()
+    name = task.options.method
+    run = method or find_method(name).run
     calls: list[Call] = []
     notes: list[str] = []
-    reply: Any = None
-    with closing(_standalone_then(task, method or find_method(task.options.method).run)) as requests:
-        while True:
-            try:
-                request = requests.send(reply)
-            except StopIteration as stop:
-                standalone, result = stop.value
-                break
-            reply = yield request
-            if isinstance(request, Generate):
-                calls += _calls(request, reply, task)
-            elif isinstance(request, Retrieve):
-                rooms = zip(reply, request.rooms, strict=True)
-                notes += [note for context, room in rooms if room is not None and (note := cut_note(context, room))]
-    if task.follows_up and standalone is None:
-        notes.insert(0, "the follow-up could not be rewritten as a standalone question and was used unchanged")
+
+    def ask(request: Request) -> Generator[Request, Any, Any]:
+        """Yield a request, and record its reply."""
+        reply = yield request
+        if isinstance(request, Generate):
+            calls.extend(_calls(request, reply, task))
+        elif isinstance(request, Retrieve):
+            rooms = zip(reply, request.rooms, strict=True)
+            notes.extend(note for context, room in rooms if room is not None and (note := cut_note(context, room)))
+        return reply
+
+    standalone = None
+    if task.follows_up:
+        (reply,) = yield from ask(Generate((task.prompt("condense"),)))
+        standalone = _standalone_in(reply)
+        if standalone is None:
+            notes.append("the follow-up could not be rewritten as a standalone question and was used unchanged")
+    body: Any = run(task if standalone is None else replace(task, question=standalone))
+    if not isinstance(body, Generator):
+        raise TypeError(f"method {name!r} must be a generator function that yields requests")
+    result: Any = yield from flattened(body, ask)
+    if not isinstance(result, Result):
+        raise TypeError(f"method {name!r} must return a Result, got {type(result).__name__}")
     return Answer(
         question=task.question,
         text=result.text,
-        method=task.options.method,
+        method=name,
         contexts=result.contexts,
         calls=tuple(calls),
         parsed=result.parsed,
@@ -433,22 +447,6 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         seconds=time.perf_counter() - started,
         cited=task.options.cite,
     )
-
-
-def _standalone_then(task: Task, run: MethodFunction) -> Generator[Request, Any, tuple[str | None, Result]]:
-    """Rewrite a follow-up, then run the method; also returns the standalone question, if there is one."""
-    standalone = None
-    if task.follows_up:
-        (reply,) = yield Generate((task.prompt("condense"),))
-        standalone = _standalone_in(reply)
-    body: Any = run(task if standalone is None else replace(task, question=standalone))
-    name = task.options.method
-    if not isinstance(body, Generator):
-        raise TypeError(f"method {name!r} must be a generator function that yields requests")
-    result: Any = yield from flattened(body)
-    if not isinstance(result, Result):
-        raise TypeError(f"method {name!r} must return a Result, got {type(result).__name__}")
-    return standalone, result
 
 
 def _standalone_in(reply: Completion) -> str | None:
@@ -503,9 +501,16 @@ def _described(call: Call, prompts: Sequence[Prompt], task: Task) -> str:
 
 # Bodies that run together.
 
+_Ask = Callable[[Request], Generator[Request, Any, Any]]
+"""Yields a request, and returns its reply."""
 
-def flattened(body: Body) -> Generator[Request, Any, Result]:
-    """Wrap a body so that it yields only requests; `Together` is run here."""
+
+def _asked(request: Request) -> Generator[Request, Any, Any]:
+    return (yield request)
+
+
+def flattened(body: Body, ask: _Ask = _asked) -> Generator[Request, Any, Result]:
+    """Wrap a body so that it yields only requests, through `ask`; `Together` is run here."""
     reply: Any = None
     with closing(body):
         while True:
@@ -515,14 +520,14 @@ def flattened(body: Body) -> Generator[Request, Any, Result]:
                 result: Result = stop.value
                 return result
             if isinstance(request, Together):
-                reply = yield from _together(request.bodies)
+                reply = yield from _together(request.bodies, ask)
             elif isinstance(request, Request):
-                reply = yield request
+                reply = yield from ask(request)
             else:
                 raise TypeError(f"a method must yield requests, such as Generate, got {describe(request)}")
 
 
-def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result, ...]]:
+def _together(bodies: tuple[Body, ...], ask: _Ask) -> Generator[Request, Any, tuple[Result, ...]]:
     """Run bodies in rounds: in each round, every body yields one request, and requests of the same kind are merged.
 
     So the order of requests does not depend on their duration, and the prompts of all bodies are sent concurrently,
@@ -543,19 +548,19 @@ def _together(bodies: tuple[Body, ...]) -> Generator[Request, Any, tuple[Result,
             for kind in (Retrieve, ReadSources, Embed, Generate):
                 group = {number: request for number, request in pending.items() if isinstance(request, kind)}
                 if group:
-                    replies |= zip(group, (yield from _merged([*group.values()])), strict=True)
+                    replies |= zip(group, (yield from _merged([*group.values()], ask)), strict=True)
     finally:
         for body in running:
             body.close()
     return tuple(results[number] for number in range(len(running)))
 
 
-def _merged(requests: Sequence[Request]) -> Generator[Request, Any, Iterable[Any]]:
+def _merged(requests: Sequence[Request], ask: _Ask) -> Generator[Request, Any, Iterable[Any]]:
     """Merge requests of the same kind into one, and split its reply among them."""
     kind: Any = type(requests[0])
     columns = {name: [getattr(request, name) for request in requests] for name in kind.kinds}
     # Not final: the last reply of an inner body is not the answer to the user's question, so it is not streamed.
-    reply = yield kind(**{name: tuple(chain.from_iterable(column)) for name, column in columns.items()})
+    reply = yield from ask(kind(**{name: tuple(chain.from_iterable(column)) for name, column in columns.items()}))
     replies = reply if kind is Embed else (reply,)
     split = [_split(values, column) for values, column in zip(replies, columns.values(), strict=False)]
     return zip(*split, strict=True) if kind is Embed else split[0]

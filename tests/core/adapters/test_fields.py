@@ -29,7 +29,7 @@ def test_the_same_values_are_refused_in_the_same_words(name, value):
 @each_good_value
 def test_the_same_values_are_allowed_and_kept(name, value):
     assert getattr(ContextFields(**{name: value}), name) == value
-    assert ContextFields(**{name: value})._context_options() == dataclasses.replace(
+    assert ContextFields(**{name: value})._context_options == dataclasses.replace(
         ContextOptions(stitch=False), **{name: value}
     )
 
