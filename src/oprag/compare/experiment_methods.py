@@ -224,7 +224,7 @@ def _listen_to_llama_index() -> None:
     from llama_index.core.instrumentation.events.llm import LLMChatEndEvent, LLMCompletionEndEvent
     from llama_index_instrumentation import get_dispatcher
 
-    from oprag.llama_index.messages import usage_of
+    from oprag.llama_index.backend import usage_of
 
     class Handler(BaseEventHandler):
         @classmethod

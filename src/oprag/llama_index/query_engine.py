@@ -30,8 +30,7 @@ from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, given_options
 from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context
 from oprag.errors import OptionError
-from oprag.llama_index.backend import LlamaIndexBackend
-from oprag.llama_index.messages import as_template, history_of, shown_template, window_of
+from oprag.llama_index.backend import LlamaIndexBackend, as_template, history_of, shown_template, window_of
 from oprag.llama_index.nodes import nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
 from oprag.llama_index.responses import response_of, streaming_response
