@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
 Key = tuple[Any, ...]
 
 
@@ -218,26 +219,25 @@ class Chunk:
         neighbor_of: int | None = None,
         origin: Any = None,
     ) -> None:
-        self.__dict__.update(
-            text=text,
-            rank=rank,
-            source=source,
-            metadata={} if metadata is _NO_METADATA else metadata,
-            score=score,
-            id=id,
-            document_id=document_id,
-            previous_id=previous_id,
-            next_id=next_id,
-            parent_id=parent_id,
-            child_ids=child_ids,
-            span=span,
-            place=place,
-            position=position,
-            vector=vector,
-            similarity=similarity,
-            neighbor_of=neighbor_of,
-            origin=origin,
-        )
+        fields = self.__dict__
+        fields["text"] = text
+        fields["rank"] = rank
+        fields["source"] = source
+        fields["metadata"] = {} if metadata is _NO_METADATA else metadata
+        fields["score"] = score
+        fields["id"] = id
+        fields["document_id"] = document_id
+        fields["previous_id"] = previous_id
+        fields["next_id"] = next_id
+        fields["parent_id"] = parent_id
+        fields["child_ids"] = child_ids
+        fields["span"] = span
+        fields["place"] = place
+        fields["position"] = position
+        fields["vector"] = vector
+        fields["similarity"] = similarity
+        fields["neighbor_of"] = neighbor_of
+        fields["origin"] = origin
         # Exact types are compared first: the full checks are slow, and nearly every chunk passes without them.
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)
@@ -300,10 +300,13 @@ class Passage(NamedTuple):
         return f"Passage(source={quoted_name(self.source)}, {chunks}, {size})"
 
 
-def changed(chunk: Chunk, **fields: Any) -> Chunk:
-    """Copy a chunk with changed fields, without validating them; several times faster than `dataclasses.replace`."""
-    copy = object.__new__(Chunk)
-    object.__setattr__(copy, "__dict__", chunk.__dict__ | fields)
+def changed(item: T, **fields: Any) -> T:
+    """Copy a frozen dataclass, such as a chunk, with changed fields, without validating them.
+
+    Several times faster than `dataclasses.replace`.
+    """
+    copy = object.__new__(type(item))
+    object.__setattr__(copy, "__dict__", item.__dict__ | fields)
     return copy
 
 
@@ -373,9 +376,6 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
                 second,
             )
     return ordered
-
-
-T = TypeVar("T")
 
 
 class RankedList(list[T]):

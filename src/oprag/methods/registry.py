@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator
+from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -44,12 +45,16 @@ class Method(NamedTuple):
     nests: bool = False
 
 
+@cache
+def _imported(name: str) -> MethodFunction:
+    return getattr(import_module(f"oprag.methods.{name}"), name)  # type: ignore[no-any-return]
+
+
 def _built_in(name: str, *needs: Need, nests: bool = False) -> Method:
     """A method of this package, whose module is imported on first use."""
 
     def run(task: Task) -> Generator[Any, Any, Result]:
-        method: MethodFunction = getattr(import_module(f"oprag.methods.{name}"), name)
-        return method(task)
+        return _imported(name)(task)
 
     return Method(run, frozenset(needs), nests)
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from oprag._internal.masking import describe, masked_error
 from oprag._internal.sync_async import END, Emit, Items, Limit, Step, Steps, concurrently
 from oprag._internal.warn import warn
+from oprag.chunk import changed
 from oprag.context import Context
 from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import EmbeddingError, ModelError, ModelWarning
@@ -312,7 +313,7 @@ def completed(call: Steps[Completion]) -> Steps[Completion]:
         reply = yield from call
     except Exception as error:  # noqa: BLE001 - clients raise all kinds of errors, which are recorded
         reply = Completion(error=error)
-    return replace(reply, seconds=time.perf_counter() - started)
+    return changed(reply, seconds=time.perf_counter() - started)
 
 
 # One question.
@@ -348,24 +349,25 @@ def drive(
             except StopIteration as stop:
                 answer: Answer = stop.value
                 break
-            match request:
-                case Generate(prompts=(prompt,), final=True, hold=hold) if streaming:
-                    reply = yield from concurrently([partial(backend.stream, prompt, hold)], backend.limit)
+            if isinstance(request, Retrieve):
+                searches = [partial(backend.retrieve, question) for question in request.questions]
+                reply = request.fitted((yield from concurrently(searches, backend.limit)))
+                for context in reply:
+                    yield Emit(context)
+            elif isinstance(request, Generate):
+                if streaming and request.final and len(request.prompts) == 1:
+                    final = partial(backend.stream, request.prompts[0], request.hold)
+                    reply = yield from concurrently([final], backend.limit)
                     streamed = streamed or reply[0].streamed
-                case Generate():
+                else:
                     calls = [partial(backend.complete, prompt) for prompt in request.prompts]
                     reply = yield from concurrently(calls, backend.limit, failed)
-                case Retrieve():
-                    searches = [partial(backend.retrieve, question) for question in request.questions]
-                    reply = request.fitted((yield from concurrently(searches, backend.limit)))
-                    for context in reply:
-                        yield Emit(context)
-                case Embed():
-                    reply = yield from backend.embed(request.questions, request.texts)
-                case ReadSources():
-                    names = list(dict.fromkeys(request.sources))
-                    texts = yield from concurrently([partial(backend.read, name) for name in names], backend.limit)
-                    reply = tuple(map(dict(zip(names, texts, strict=True)).__getitem__, request.sources))
+            elif isinstance(request, Embed):
+                reply = yield from backend.embed(request.questions, request.texts)
+            else:
+                names = list(dict.fromkeys(request.sources))
+                texts = yield from concurrently([partial(backend.read, name) for name in names], backend.limit)
+                reply = tuple(map(dict(zip(names, texts, strict=True)).__getitem__, request.sources))
     if answer.parsed is None and not streamed:
         yield Emit(answer.text)
     yield Emit(answer)
