@@ -379,15 +379,9 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
 
 
 class RankedList(list[T]):
-    """A list that knows the ranks of its items, so that a second step of oprag does not use their index as the rank.
+    """A list that knows the ranks of its items, so that a second step of oprag does not use their index as the rank."""
 
-    Slices, sums, copies and pickles are plain lists.
-
-    Args:
-        items: The items, in order.
-        ranks: Their ranks.
-    """
-
+    # Slices, sums, copies and pickles are plain lists.
     def __init__(self, items: Iterable[T], ranks: Sequence[int]) -> None:
         super().__init__(items)
         self._items = tuple(self)

@@ -40,29 +40,22 @@ __all__ = ["Context", "ContextInputs", "assemble", "assemble_in_steps", "build_c
 
 @dataclass(frozen=True, eq=False)
 class ContextInputs:
-    """The inputs of a context other than its options, kept so that it can be rebuilt with different options.
+    """The inputs of a context other than its options, kept so that it can be rebuilt with different options."""
 
-    Attributes:
-        chunks: All retrieved chunks, best first.
-        question_vector: Vector of the question, of shape (dimension,), if available.
-        read_neighbors: Returns the chunks around a given one, if available.
-        show: Formats a passage as the framework will show it; the token budget then counts that text.
-        store: Describes the store that was searched, for warnings.
-        place_each: Whether a source needs its order even if only one of its chunks was retrieved, because chunks from
-            later searches are placed next to it.
-        neighbors: Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
-        placed: Cache of the chunks with their source and position, by the options that affect these.
-        sections: Cache of the sections in each source, by the options that affect these.
-    """
-
-    chunks: list[Chunk]
-    question_vector: Vector | None = None
-    read_neighbors: NeighborReader | None = None
+    chunks: list[Chunk]  # all retrieved chunks, best first
+    question_vector: Vector | None = None  # of shape (dimension,), if available
+    read_neighbors: NeighborReader | None = None  # returns the chunks around a given one, if available
+    # Formats a passage as the framework will show it; the token budget then counts that text.
     show: Show | None = None
-    store: Callable[[], SearchedStore] = SearchedStore
+    store: Callable[[], SearchedStore] = SearchedStore  # describes the store that was searched, for warnings
+    # Whether a source needs its order even if only one of its chunks was retrieved, because chunks from later
+    # searches are placed next to it.
     place_each: bool = False
+    # Cache of neighbors, by the rank of the chunk and the number of neighbors on each side.
     neighbors: dict[tuple[int, int], list[Chunk]] = field(default_factory=dict)
+    # Cache of the chunks with their source and position, by the options that affect these.
     placed: dict[Any, Placed] = field(default_factory=dict)
+    # Cache of the sections in each source, by the options that affect these.
     sections: dict[Any, dict[str, str]] = field(default_factory=dict)
 
     @property

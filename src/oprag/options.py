@@ -77,14 +77,7 @@ NAME_HINTS = {
 
 
 def option(default: Any, description: str, function: str = "") -> Any:
-    """Declare a dataclass field with its description for all surfaces.
-
-    Args:
-        default: The default value.
-        description: The effect of the option.
-        function: What a function given as the value does, such as "returns the number of tokens in a text"; empty if a
-            function is not allowed.
-    """
+    """Declare a field with its description for all surfaces; `function` says what a function as its value does."""
     return dataclasses.field(default=default, metadata={"help": description, "function": function})
 
 
@@ -364,14 +357,7 @@ def check_text(name: str, value: Any, *, optional: bool = False) -> None:
 def check_names(
     options: Iterable[str], names: Collection[str], name_hints: Mapping[str, str] = _NONE, *, what: str = "option"
 ) -> None:
-    """Reject unknown option names, with a hint or the closest match.
-
-    Args:
-        options: The given names.
-        names: The valid names.
-        name_hints: Hints for names that other packages use.
-        what: The kind of thing named, for the message.
-    """
+    """Reject unknown option names, with a hint for names of other packages, or the closest match."""
     for name in options:
         if name not in names:
             if name in name_hints:

@@ -105,10 +105,7 @@ class OptionFields(BaseModel):
 
 
 class ContextFields(OptionFields):
-    """The options of `ContextOptions`, and `annotate`.
-
-    Only the default of `stitch` differs: retrievers return the framework's own objects, which are not joined.
-    """
+    """The options of `ContextOptions`, and `annotate`; `stitch` is off, as frameworks' objects are not joined."""
 
     _name_hints: ClassVar = NAME_HINTS
 

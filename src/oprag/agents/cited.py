@@ -53,15 +53,7 @@ class _Attached(NamedTuple):
 
 
 def cited_by(answer: Any, passage_shown: Callable[[int], Passage | None]) -> Cited:
-    """Find the passages that an answer cites.
-
-    Args:
-        answer: As of `WorkingContext.cited`.
-        passage_shown: Returns the passage with a number; None for one that was not shown.
-
-    Raises:
-        OptionError: `answer` is neither a text nor a message.
-    """
+    """Find the passages that an answer, as of `WorkingContext.cited`, cites among those that were shown."""
     text, attached = _read(answer)
     citations, numbers = cited_in(text, passage_shown)
     unknown: list[int | str] = [*numbers]
@@ -78,14 +70,7 @@ def cited_by(answer: Any, passage_shown: Callable[[int], Passage | None]) -> Cit
 
 
 def _read(answer: Any) -> tuple[str, list[_Attached]]:
-    """The text of an answer and the citations in its blocks.
-
-    Args:
-        answer: A text; a message of LangChain, LlamaIndex or Anthropic's client; or the list of its content blocks.
-
-    Raises:
-        OptionError: `answer` is something else.
-    """
+    """The text of an answer and the citations in its blocks, of LangChain, LlamaIndex or Anthropic's client."""
     # LlamaIndex has its blocks there, and joins their texts by line breaks.
     blocks = part(answer, "blocks")
     between = "" if blocks is None else "\n"

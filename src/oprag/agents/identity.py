@@ -31,13 +31,7 @@ _EXACT_FIELDS = frozenset({*STAMPED_FIELDS, *START_FIELDS, SECONDS_FIELD})
 
 
 def kept_chunks(chunks: Iterable[Chunk] | Context, options: ContextOptions) -> list[tuple[Chunk, Span | None]]:
-    """The chunks that a search found as they are kept, with the place of their text, in the order of the options.
-
-    A kept chunk has its source, and what was given about its place as JSON values.
-
-    Raises:
-        ChunkError, MissingPositionError, OptionError: As of `WorkingContext.add`.
-    """
+    """The chunks that a search found as they are kept, with the place of their text, in the order of the options."""
     given = {chunk.rank: chunk for chunk in sorted_by_rank(chunks.kept if isinstance(chunks, Context) else chunks)}
     placed = place(list(given.values()), options.source_key, options.position_key)
     kept = placed.chunks

@@ -45,17 +45,12 @@ _SHARED_KINDS = (PositionKind.PAGE, PositionKind.NONE)
 
 
 class Reading(NamedTuple):
-    """Chunks of one or several sources, in source order.
+    """Chunks of one or several sources, in source order."""
 
-    Attributes:
-        chunks: The chunks in order; their ranks follow this order.
-        text: Their text without repetitions, followed by the note.
-        note: Which chunks these are of how many, and why their order is uncertain, if it is. Which chunks did not fit,
-            so that the model can continue there.
-    """
-
-    chunks: list[Chunk]
-    text: str
+    chunks: list[Chunk]  # the chunks in order; their ranks follow this order
+    text: str  # their text without repetitions, followed by the note
+    # Which chunks these are of how many, and why their order is uncertain, if it is. Which chunks did not fit, so
+    # that the model can continue there.
     note: str
 
 
@@ -67,24 +62,16 @@ class StoredSources:
     order is determined as in retrieval: by their metadata, else by the text of their source, else by the sequence in
     which the store received them. A source with an unknown order is only searched, not read; if its order is uncertain,
     the note of the reading gives the reason.
-
-    Attributes:
-        store: Returns the store with the filter of its search; None if the store cannot apply that filter.
-        options: `source_key`, `position_key` and `count_tokens` are used.
-        as_chunk: Converts a stored chunk to a chunk with the given rank.
-        token_budget: Maximum number of tokens of a reading or an outline.
-        store_order: Whether to use the sequence in which the store received the chunks.
-        texts: The texts of sources.
-        filter: Returns the filter of the search, for `texts`.
     """
 
+    # Returns the store with the filter of its search; None if the store cannot apply that filter.
     store: Callable[[], StoreAdapter | None]
-    options: ContextOptions
-    as_chunk: Callable[[StoredChunk, int], Chunk]
-    token_budget: int = 4_000
-    store_order: bool = True
+    options: ContextOptions  # `source_key`, `position_key` and `count_tokens` are used
+    as_chunk: Callable[[StoredChunk, int], Chunk]  # converts a stored chunk to a chunk with the given rank
+    token_budget: int = 4_000  # maximum number of tokens of a reading or an outline
+    store_order: bool = True  # whether to use the sequence in which the store received the chunks
     texts: SourceTexts | None = None
-    filter: Callable[[], Any] = lambda: None
+    filter: Callable[[], Any] = lambda: None  # returns the filter of the search, for `texts`
 
     def __post_init__(self) -> None:
         check_count("token_budget", self.token_budget, optional=False)

@@ -44,11 +44,7 @@ def written(memory: Memory, options: ContextOptions) -> Saved:
 
 
 def read(data: Mapping[str, Any], options: ContextOptions) -> Memory:
-    """The memory of a saved form.
-
-    Raises:
-        ValueError, TypeError, KeyError: The data is corrupt, or from another version.
-    """
+    """The memory of a saved form; ValueError, TypeError or KeyError if it is corrupt, or from another version."""
     if isinstance(data, Saved) and data.options == options:
         return data.memory
     version = data["version"]

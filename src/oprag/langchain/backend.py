@@ -74,13 +74,7 @@ def messages_of(messages: Iterable[Message]) -> list[BaseMessage]:
 
 
 class LangChainTemplate:
-    """A LangChain prompt template as a `Template`.
-
-    Args:
-        template: Any prompt template; `MessagesPlaceholder("chat_history")` receives messages, and a plain field
-            receives text.
-        names: The method's names of variables that have other names in the template.
-    """
+    """A LangChain prompt template as a `Template`; `names` has the methods' names of other variables."""
 
     def __init__(self, template: BasePromptTemplate[Any], names: Mapping[str, str] | None = None) -> None:
         self.template = template
@@ -213,10 +207,7 @@ def _reason_of(message: BaseMessage) -> str | None:
 
 
 def window_of(llm: Any, config: RunnableConfig) -> Window | None:
-    """The smallest context window in the profiles of the models; None if no profile contains one.
-
-    `max_input_tokens` does not include the reply, so no tokens are reserved for it.
-    """
+    """The smallest window in the profiles of the models, which leaves out the reply; None if no profile has one."""
     windows: list[int] = []
     for model in _models(llm, config):
         profile = getattr(model, "profile", None)
@@ -256,23 +247,14 @@ def _models(runnable: Any, config: RunnableConfig) -> Iterator[Any]:
 
 @dataclass
 class LangChainBackend(Backend):
-    """LangChain's components.
-
-    Attributes:
-        llm: The model.
-        retriever: The retriever.
-        context_options: The options of contexts.
-        embeddings: LangChain's `Embeddings` or an `oprag.Embedder`, if available.
-        config: The config of the chain's run; all calls are child runs of it.
-        filter: The filter of every search for this question.
-    """
+    """LangChain's components."""
 
     llm: Runnable[Any, Any]
     retriever: OrderPreservingRetriever
     context_options: ContextOptions
-    embeddings: Any
-    config: RunnableConfig
-    filter: Any = None
+    embeddings: Any  # LangChain's `Embeddings` or an `oprag.Embedder`, if available
+    config: RunnableConfig  # of the chain's run; all calls are child runs of it
+    filter: Any = None  # of every search for this question
 
     def find(self, question: str) -> Steps[Context]:
         """Search for a question, and build its context."""

@@ -476,10 +476,6 @@ _SIGNATURE = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for nam
 
 
 def _with_signature(work: Any) -> Any:
-    """Set the signature of a function for `_call_with_config` and similar methods of LangChain.
-
-    They inspect it at every call, to check for a `config` parameter. Without `__signature__`, this takes as long as
-    ordering sixteen chunks.
-    """
+    """Set the signature that LangChain inspects at every call; finding it takes as long as ordering sixteen chunks."""
     work.__signature__ = _SIGNATURE
     return work

@@ -36,14 +36,7 @@ _OPTIONS = frozenset((*OPTIONS, *METHOD_OPTIONS, "search_kwargs", "search_type",
 
 
 def checked_inputs(given: Any, key: str, used: Collection[str] | None) -> dict[str, Any]:
-    """Validate the input of a chain, and return it as a mapping; a plain string is the question.
-
-    Args:
-        given: The input.
-        key: The key of the question.
-        used: The names that prompts use, and the keys of the output. An unused input that looks like an option or an
-            input of the chain is rejected; all others are copied to the output. None if all inputs are used.
-    """
+    """The input of a chain as a mapping; one that looks like an option or a typo is refused unless it is `used`."""
     if isinstance(given, str):
         return {key: given}
     if not isinstance(given, Mapping):
@@ -71,10 +64,7 @@ def checked_inputs(given: Any, key: str, used: Collection[str] | None) -> dict[s
 
 
 def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], key: str) -> OrderPreservingRetriever:
-    """The retriever for one input: the chain that it wraps receives the other inputs along with each question.
-
-    As in LangChain's retrieval chains, where a runnable that is not a retriever receives all inputs.
-    """
+    """The retriever for one input: as in LangChain's retrieval chains, the chain that it wraps receives all inputs."""
     assert isinstance(retriever.retriever, Runnable)  # noqa: S101 - checked by the caller
 
     given = dict(inputs)
@@ -121,10 +111,7 @@ class OutputKeys(NamedTuple):
 
 @dataclass
 class ChainOutput:
-    """Builds the output of a chain, whole or in pieces, from the values that the driver emits.
-
-    Also appends the answer to `answers`.
-    """
+    """Builds the output of a chain, whole or in pieces; also appends the answer to `answers`."""
 
     given: Mapping[str, Any]
     retriever: OrderPreservingRetriever

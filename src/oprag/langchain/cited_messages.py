@@ -47,10 +47,7 @@ def cited_message(answer: Answer | Cited) -> AIMessage:
 
 
 def annotated(message: AIMessage, citations: Iterable[Citation]) -> AIMessage:
-    """A copy of a message with these citations of its text, in LangChain's standard content.
-
-    A citation that the provider of the model attached is not repeated: its annotation gets what we know of it.
-    """
+    """A copy of a message with these citations of its text; those that the provider attached are completed."""
     message = without_annotations(message)
     citations = list(citations)
     blocks: list[Any] = []

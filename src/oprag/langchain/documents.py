@@ -48,10 +48,7 @@ def chunks_of(documents: Any, scores: Sequence[float | None] | None = None) -> l
 
 
 def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], list[float | None] | None]:
-    """Separate the documents and scores that a store or retriever returned; None if no score is a number.
-
-    Ranks are enough to order documents, so only a document that is missing is an error.
-    """
+    """Separate what a store or retriever returned; None for the scores if none is a number, since ranks are enough."""
     name = type(searched).__name__
     if not isinstance(found, list | tuple):
         raise ChunkError(f"{name} must return a list of documents, got {type(found).__name__}", found)

@@ -428,11 +428,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
 
 
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
-    """The filter of a search, for functions that require it: the one for this question, else that of the construction.
-
-    Raises:
-        OptionError: The filter cannot be determined, or is not all that restricts the search.
-    """
+    """The filter of a search, for functions that require it: that of this question, else that of the construction."""
     if (search := retriever._only_search()) is not None:  # noqa: SLF001
         return _known_filter(*search, filter)
     # Another retriever may ignore the filter among its keywords, and use the other ones.
@@ -442,16 +438,7 @@ def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:
 
 
 def _known_filter(searched: Any, search: Mapping[str, Any], filter: Any = None) -> Any:
-    """The filter of a search in a store or retriever; None only if it is certain that nothing restricts the search.
-
-    Args:
-        searched: The store or retriever.
-        search: The keyword arguments of its search.
-        filter: The filter for this question, which replaces that in `search`.
-
-    Raises:
-        OptionError: The filter cannot be determined, or is not all that restricts the search.
-    """
+    """The filter of a search in a store or retriever; None only if it is certain that nothing restricts the search."""
     adapter = adapter_of(searched, search)
     others = (restrictions_of(search) if adapter is None else adapter.restrictions) - {"filter"}
     given = search.get("filter") if filter is None else filter

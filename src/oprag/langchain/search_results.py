@@ -134,11 +134,7 @@ def gather(
     *,
     shown: bool = True,
 ) -> Gathered:
-    """Add new search results, and what subagents gathered, to a working context, in the order of the messages.
-
-    `subagents` are the saved working contexts of subagents, by the id of the tool call that has their answer. If
-    `shown`, the text of each result is replaced with its passages.
-    """
+    """Add new search results, and the saved contexts of `subagents` by tool call, in the order of the messages."""
     known, tokens = set(working.searches), working.tokens
     messages = [message for message in _value_in(state, "messages") if isinstance(message, ToolMessage)]
     # Some models restart their ids in every turn.
@@ -371,14 +367,10 @@ def _has_number(document: Document) -> bool:
 
 
 class SearchArtifact(RankedList[Document]):
-    """The documents that a tool of oprag found, with their ranks under the metadata key "oprag".
+    """The documents that a tool of oprag found.
 
     A gathering step reads ranks, sources, places and the note from this object, not from the metadata, which the author
     of a document can write. Copies, pickles and checkpoints of it are plain lists, whose ranks are the indices.
-
-    Args:
-        chunks: The chunks of the documents, in order.
-        note: A line for the model.
     """
 
     def __init__(self, chunks: Sequence[Chunk], note: str = "") -> None:

@@ -43,14 +43,7 @@ class FileUpdate(NamedTuple):
 
 
 class SourceFiles:
-    """Writes a file for each source in which searches found something.
-
-    Args:
-        files: The backend of the agent; True for files in its state.
-
-    Raises:
-        OptionError: `files` is neither.
-    """
+    """Writes a file for each source in which searches found something, to the agent's backend or its state."""
 
     def __init__(self, files: Any) -> None:
         if files is not True and not all(hasattr(files, name) for name in ("upload_files", "delete")):
@@ -62,11 +55,7 @@ class SourceFiles:
         self._backend: Any = None if files is True else files
 
     def update(self, state: Any, runtime: Any, working: WorkingContext, gathered: Gathered) -> FileUpdate:
-        """Write the sources of what was gathered, and the messages about it.
-
-        Raises:
-            OptionError: The state of the agent has no files.
-        """
+        """Write the sources of what was gathered, and the messages about it."""
         if self._backend is None and _KEY not in state:
             raise OptionError(
                 "files=True requires an agent with files in its state, from create_deep_agent; if that has a backend, "
@@ -90,11 +79,7 @@ class SourceFiles:
         return FileUpdate(messages, {}, [(path, text.encode()) for path, text in texts.items()], deletions)
 
     def save(self, update: FileUpdate) -> None:
-        """Write files to the backend.
-
-        Raises:
-            OptionError: The backend did not write a file.
-        """
+        """Write files to the backend."""
         if update.uploads:
             _check(self._backend.upload_files(update.uploads))
         with suppress(NotImplementedError):

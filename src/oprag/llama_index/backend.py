@@ -91,11 +91,7 @@ def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
 
 
 class LlamaIndexTemplate:
-    """A LlamaIndex prompt template as a `Template`.
-
-    Args:
-        template: Any prompt template, including one with mapped variables or partial values.
-    """
+    """A LlamaIndex prompt template as a `Template`, also with mapped variables or partial values."""
 
     def __init__(self, template: BasePromptTemplate) -> None:
         self.template = template
@@ -187,20 +183,12 @@ def history_of(history: Any) -> tuple[Message, ...]:
 
 @dataclass
 class LlamaIndexBackend(Backend):
-    """LlamaIndex's components.
-
-    Attributes:
-        llm: The model.
-        search: Searches for a query, and builds its context.
-        cache: The vector cache.
-        embed_model: Returns the embedding model or the `oprag.Embedder`.
-        prompts: The prompt templates.
-    """
+    """LlamaIndex's components."""
 
     llm: LLM
-    search: Callable[[QueryBundle], Steps[Context]]
+    search: Callable[[QueryBundle], Steps[Context]]  # searches for a query, and builds its context
     cache: VectorCache
-    embed_model: Callable[[], Any]
+    embed_model: Callable[[], Any]  # returns the embedding model or the `oprag.Embedder`
     prompts: Prompts
 
     def find(self, question: str | QueryBundle) -> Steps[Context]:

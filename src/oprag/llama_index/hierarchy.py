@@ -17,14 +17,7 @@ _MAX_LEVELS = 10  # parent links may form a cycle
 
 
 def with_absolute_spans(chunks: Sequence[Chunk], docstores: Collection[BaseDocumentStore]) -> list[Chunk]:
-    """The chunks, with the offsets in their document of those that have a parent.
-
-    The texts of the parents must confirm the offsets. A chunk has no span if one of its ancestors is missing.
-
-    Args:
-        chunks: Chunks of nodes, with the nodes as their `origin`, alone or with a score.
-        docstores: The docstores with the parents.
-    """
+    """The chunks, with the offsets in their document of those with a parent, where the parents' texts confirm them."""
     done = list(chunks)
     for docstore in docstores:
         left = {index: chunk for index, chunk in enumerate(done) if chunk.parent_id is not None and chunk.span is None}

@@ -31,14 +31,7 @@ NO_FILTER = "LlamaIndex queries do not contain a filter"
 
 
 def neighbor_reader(source: Any, retriever: BaseRetriever | None) -> NeighborReader:
-    """A function that reads the neighbors of a chunk from a docstore or with a function of the user.
-
-    The filter of the search is applied to nodes of a docstore if it is known.
-
-    Args:
-        source: The value of `read_neighbors`: a docstore, whose nodes are linked, or a function.
-        retriever: The retriever that searched.
-    """
+    """A function that reads neighbors by a function of the user, or in a docstore under the filter of the search."""
     if isinstance(source, BaseDocumentStore):
         source = partial(_linked, source, _filter_of(retriever))
 

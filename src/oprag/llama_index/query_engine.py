@@ -401,10 +401,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         return response
 
     def _as_given(self, nodes: Sequence[NodeWithScore], options: ContextOptions) -> Steps[Context]:
-        """Build the context of nodes that were already selected and ordered, without dropping any of them.
-
-        In source order, the order of the sources is kept; with any other order, the given order is kept.
-        """
+        """Build the context of nodes that were selected; none is dropped, and the order of the sources is kept."""
         changes: dict[str, Any] = {**NO_SEARCH, "token_budget": None, "source_ranking": "best_first"}
         if options.order != "source":
             changes["order"] = "rank"

@@ -63,22 +63,16 @@ def _read(data: Any, options: ContextOptions | None, **changes: Any) -> WorkingC
 
 @dataclass(eq=False)
 class _Live:
-    """Lock of one run, and what its next search needs to know.
+    """Lock of one run, and what its next search needs to know."""
 
-    Attributes:
-        loop: The event loop of the lock.
-        lock: Held while a search is added, since tools may run concurrently.
-        step: The step of the agent that made the searches in `arriving`.
-        arriving: Searches whose messages are not in the store yet, because the agent adds the results of parallel calls
-            together; with the query of each.
-        forgotten: Searches whose text the model no longer sees.
-    """
-
-    loop: asyncio.AbstractEventLoop
+    loop: asyncio.AbstractEventLoop  # the event loop of the lock
+    # Held while a search is added, since tools may run concurrently.
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    step: Any = None
+    step: Any = None  # the step of the agent that made the searches in `arriving`
+    # Searches whose messages are not in the store yet, because the agent adds the results of parallel calls together;
+    # with the query of each.
     arriving: dict[str, str] = field(default_factory=dict)
-    forgotten: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)  # searches whose text the model no longer sees
 
 
 # By the store of a run: each run with the same context has its own store.
@@ -167,11 +161,7 @@ def _budget_in(data: Any) -> int | None:
 
 
 async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> set[str]:
-    """The searches among `names` whose text the model no longer sees.
-
-    An agent stores the messages of the current run separately, and its memory may have dropped messages of earlier
-    runs. If neither is in the store, as in a custom workflow, all text counts as seen.
-    """
+    """The searches among `names` whose text the model no longer sees; none in a workflow that stores no messages."""
     messages = await store.get(_MESSAGES, default=None)
     reasoning = await store.get(_REASONING, default=None)
     memory = await store.get(_MEMORY, default=None)

@@ -41,10 +41,7 @@ __all__ = ["IndexFields", "refuse_reordered"]
 
 
 class IndexFields(SourceFields, StoreOrderFields, ContextFields):
-    """The options of `ContextOptions`, and the options for vectors, neighbors and positions.
-
-    Options can be assigned: they are validated, and an invalid value is not kept.
-    """
+    """The options of `ContextOptions`, and those for vectors, neighbors and positions; an invalid value is not kept."""
 
     index: SkipValidation[Any] = component(
         "Index of the nodes: its vectors and embedding model are for thresholds, its store for order and neighbors."
@@ -234,19 +231,12 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
 
 @dataclass(frozen=True)
 class NodeSources:
-    """The sources of vectors and neighbors for nodes.
-
-    Attributes:
-        vectors: The sources of vectors.
-        read_neighbors: Reads the neighbors of a chunk.
-        same_model: Whether the vector of a query in the search comes from the same model.
-        search_by_vector: Whether the retriever can search by such a vector.
-    """
+    """The sources of vectors and neighbors for nodes."""
 
     vectors: VectorSources
     read_neighbors: NeighborReader | None
-    same_model: bool = False
-    search_by_vector: bool = False
+    same_model: bool = False  # whether the vector of a query in the search comes from the same model
+    search_by_vector: bool = False  # whether the retriever can search by such a vector
 
     def with_vector(self, query: QueryBundle) -> Steps[QueryBundle]:
         """Add the vector to a query if the retriever searches by it, so that it is embedded only once."""

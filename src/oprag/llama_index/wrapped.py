@@ -29,27 +29,16 @@ __all__ = [
 
 
 class Attributes(NamedTuple):
-    """The attributes of a class of LlamaIndex that tell what it searches; empty for those that it does not have.
+    """The attributes of a class of LlamaIndex that tell what it searches; empty for those that it does not have."""
 
-    Attributes:
-        wrapped: The retrievers or engines that it asks: one, or a list or dictionary of them.
-        over_index: The index that it searches.
-        embed_model: The embedding model of its search.
-        keywords: Keywords for the store's search, such as a tenant or a shard.
-        filters: The metadata filters of its search.
-        node_ids: The ids of the nodes that its search is restricted to.
-        doc_ids: The ids of the documents that its search is restricted to.
-        parents: The storage context with the nodes that it returns in place of those that it finds.
-    """
-
-    wrapped: tuple[str, ...] = ()
-    over_index: str = ""
-    embed_model: str = ""
-    keywords: str = ""
-    filters: str = ""
-    node_ids: str = ""
-    doc_ids: str = ""
-    parents: str = ""
+    wrapped: tuple[str, ...] = ()  # the retrievers or engines that it asks: one, or a list or dictionary of them
+    over_index: str = ""  # the index that it searches
+    embed_model: str = ""  # the embedding model of its search
+    keywords: str = ""  # keywords for the store's search, such as a tenant or a shard
+    filters: str = ""  # the metadata filters of its search
+    node_ids: str = ""  # the ids of the nodes that its search is restricted to
+    doc_ids: str = ""  # the ids of the documents that its search is restricted to
+    parents: str = ""  # the storage context with the nodes that it returns in place of those that it finds
 
 
 _OVER_INDEX = Attributes(over_index="_index")
@@ -107,23 +96,16 @@ ATTRIBUTES: Mapping[str, Attributes] = {
 
 
 class Searched(NamedTuple):
-    """The components that were searched.
+    """The components that were searched."""
 
-    Attributes:
-        vector_store: The vector store; None if the nodes are found without vectors.
-        nodes: The ids of nodes by the numbers of their vectors, for stores that number their vectors; without a vector
-            store, the ids of the nodes of the index.
-        docstore: The docstore, which contains the nodes.
-        embed_model: The embedding model of the index.
-        keywords: Keywords for the store's search, such as a tenant or a shard.
-        restrictions: `filters`, `node_ids` and `doc_ids` of the search, without those that are not set.
-    """
-
-    vector_store: Any
+    vector_store: Any  # the vector store; None if the nodes are found without vectors
+    # The ids of nodes by the numbers of their vectors, for stores that number their vectors; without a vector store,
+    # the ids of the nodes of the index.
     nodes: Mapping[str, str]
-    docstore: Any
-    embed_model: Any
-    keywords: Mapping[str, Any]
+    docstore: Any  # the docstore, which contains the nodes
+    embed_model: Any  # the embedding model of the index
+    keywords: Mapping[str, Any]  # keywords for the store's search, such as a tenant or a shard
+    # `filters`, `node_ids` and `doc_ids` of the search, without those that are not set.
     restrictions: Mapping[str, Any]
 
 
@@ -184,11 +166,7 @@ def store_of(searched: Searched, restrictions: Sequence[str] = ("filters",)) -> 
 
 
 def merged_from(searched: Any) -> BaseDocumentStore | None:
-    """The docstore of the parents that a search returns in place of the nodes inside them; None without such parents.
-
-    Args:
-        searched: A retriever or an engine.
-    """
+    """The docstore of the parents that a search returns in place of the nodes inside them, if it does."""
     contexts = (_value(one, "parents") for one in _all_in(searched))
     docstores = (getattr(context, "docstore", None) for context in contexts)
     return next((docstore for docstore in docstores if isinstance(docstore, BaseDocumentStore)), None)

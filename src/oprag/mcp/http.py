@@ -18,13 +18,7 @@ _App = Callable[[_Message, Callable[[], Awaitable[_Message]], Callable[[_Message
 
 
 def serve(server: Any, port: int, token: str) -> None:
-    """Serve until interrupted.
-
-    Args:
-        server: The server.
-        port: The port on the loopback interface.
-        token: The bearer token that each request must have.
-    """
+    """Serve until interrupted, on the loopback interface, to requests with this bearer token."""
     import uvicorn
 
     uvicorn.run(with_token(http_app(server), token), host=HOST, port=port, log_level="warning")

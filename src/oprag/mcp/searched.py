@@ -23,31 +23,15 @@ _INTERVAL = 0.25  # seconds between two reports of progress
 
 
 class Searched(NamedTuple):
-    """A searched store.
+    """A searched store."""
 
-    Attributes:
-        search: Returns the context of a question.
-        sources: The sources of the store, as far as the search can find them.
-        options: The options of a working context for its chunks.
-    """
-
-    search: Callable[[str], Awaitable[Context]]
-    sources: StoredSources
-    options: ContextOptions
+    search: Callable[[str], Awaitable[Context]]  # returns the context of a question
+    sources: StoredSources  # the sources of the store, as far as the search can find them
+    options: ContextOptions  # the options of a working context for its chunks
 
 
 def searched(store: Any, token_budget: int, options: dict[str, Any]) -> Searched:
-    """Search and read a store.
-
-    Args:
-        store: A vector store, retriever or index.
-        token_budget: Maximum number of tokens of a result.
-        options: Options of the `OrderPreservingRetriever` of its framework.
-
-    Raises:
-        OptionError: An option is invalid, or `store` is a retriever of oprag and options are given.
-        ValidationError: An option is unknown or invalid, or `store` cannot be searched (pydantic's error).
-    """
+    """Search and read a store with options of the `OrderPreservingRetriever` of its framework."""
     if any(base.__module__.partition(".")[0] == "llama_index" for base in type(store).__mro__):
         framework = "llama_index"
     else:
@@ -68,14 +52,7 @@ def searched(store: Any, token_budget: int, options: dict[str, Any]) -> Searched
 
 
 def loading(make: Callable[[Callable[[int, int], None]], Searched]) -> Callable[[Any], Awaitable[Searched]]:
-    """Make a store in a thread from now on, such as the index of a folder, while a server already answers.
-
-    Args:
-        make: Makes it, given a function to which it reports how many of how many steps are done.
-
-    Returns:
-        A function that waits for the store, reports progress to the client of a call, and raises what `make` raised.
-    """
+    """Make a store in a thread from now on; returns a function that waits for it, and reports progress to a call."""
     made: Future[Searched] = Future()
     progress: tuple[int, int | None] = 0, None
 

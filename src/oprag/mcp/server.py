@@ -118,13 +118,7 @@ def create_mcp_server(
 
 
 def server_of(make: Callable[[Callable[[int, int], None]], Any], *, name: str, token_budget: int) -> Any:
-    """Create a server whose store is made in a thread from now on; the calls wait, and report progress.
-
-    Args:
-        make: Makes the store, given a function to which it reports how many of how many steps are done.
-        name: The name of the server.
-        token_budget: As in `create_mcp_server`.
-    """
+    """Create a server whose store is made in a thread from now on; the calls wait, and report progress."""
     opened = loading(lambda report: searched(make(report), token_budget, {}))
     return _server(name, opened, numbered=True)
 
@@ -147,12 +141,7 @@ def _server(name: str, opened: Callable[[Any], Any], *, numbered: bool) -> Any:
 
 
 class _Tools:
-    """The functions of the tools.
-
-    Args:
-        opened: Returns the store, given the context of a call.
-        numbered: Whether passages are numbered.
-    """
+    """The functions of the tools; `opened` returns the store, given the context of a call."""
 
     def __init__(self, opened: Callable[[Any], Any], *, numbered: bool) -> None:
         self._opened = opened

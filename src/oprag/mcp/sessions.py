@@ -37,16 +37,7 @@ class Session:
         return self._working if len(self._working) else None
 
     def add(self, found: Iterable[Chunk], note: str, *, show_again: bool) -> tuple[str, dict[int, Chunk]]:
-        """Gather chunks.
-
-        Args:
-            found: The chunks.
-            note: A line for the model after the passages.
-            show_again: Whether text that was shown before is shown again.
-
-        Returns:
-            The text for the model, and the gathered chunks by their numbers, in the order of the text.
-        """
+        """Gather chunks; returns the text for the model, and the chunks by their numbers, in the order of the text."""
         with self._lock:
             notes = [note]
             if self._calls >= _MAX_CALLS:
@@ -61,11 +52,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions of a server; the least recently used ones are dropped.
-
-    Args:
-        options: The options of the working contexts.
-    """
+    """The sessions of a server; the least recently used ones are dropped."""
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options

@@ -82,11 +82,7 @@ class Usage(NamedTuple):
 
 
 def reported_usage(*holders: Any) -> Usage | None:
-    """The token usage that a model reported, in the first of these parts of its reply that has it; None without.
-
-    Args:
-        *holders: Mappings or objects, with the names of any provider or framework.
-    """
+    """The token usage that a model reported, in the first of these parts of its reply that has it; None without."""
     for counts in filter(None, holders):
         input_tokens, output_tokens = _count_in(counts, _INPUT), _count_in(counts, _OUTPUT)
         if input_tokens is not None and output_tokens is not None:

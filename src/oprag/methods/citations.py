@@ -102,16 +102,13 @@ class Citation(NamedTuple):
 
 
 def cited_in(text: str, passage_of: Callable[[int], Passage | None]) -> tuple[list[Citation], list[int]]:
-    """The citations in a text, and the numbers in its markers that have no passage.
-
-    Markers in code are not citations. A quote belongs to all markers that follow it directly, and to those of their
-    passages that contain it; if none does, it is misquoted, unless the passages together contain it.
-    """
+    """The citations in a text outside code, and the numbers in its markers that have no passage."""
     citations: list[Citation] = []
     unknown: dict[int, None] = {}
     texts: dict[int, str] = {}
     end = 0
     for group in _groups(text):
+        # It belongs to all markers that follow it directly, and to those of their passages that contain it.
         quote = quote_before(text, end, group[0].start())
         end = group[-1].end()
         cited = [(marker, number, passage_of(number)) for marker in group for number in numbers_in(marker)]
@@ -162,14 +159,7 @@ def _cited_span(passage: Passage) -> Span | None:
 
 
 def renumbered(text: str, numbers: Mapping[int, int]) -> str:
-    """The text with other numbers in its markers, to combine texts that cite different passages.
-
-    A number that cites no passage is left out; a marker with only such numbers becomes text.
-
-    Args:
-        text: The text.
-        numbers: The new number of each passage that the text can cite.
-    """
+    """The text with other numbers in its markers, to combine texts that cite different passages; others go."""
 
     def renumber(marker: re.Match[str]) -> str:
         cited = numbers_in(marker)
@@ -220,13 +210,7 @@ def _code(text: str) -> list[tuple[int, int]]:
 
 
 def quote_before(text: str, start: int, end: int) -> str | None:
-    """The quote that ends right before a marker, without its quotation marks; None if no quote does.
-
-    Args:
-        text: The answer.
-        start: Where the quote may start, which is the end of the marker before.
-        end: Start of the marker.
-    """
+    """The quote between `start` and a marker at `end`, without its quotation marks; None if no quote ends there."""
     before = text[max(start, end - _MAX_QUOTE_LENGTH) : end].rstrip().rstrip(_BETWEEN).rstrip()
     opening = _OPENING.get(before[-1:], "")
     at = len(before) - 1
@@ -247,11 +231,8 @@ def normal(text: str) -> str:
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Whether a text, as returned by `normal`, contains a quote.
-
-    The parts of a quote with ellipses are looked for one after another. A full stop or comma at the end of a quote may
-    belong to the sentence around it.
-    """
+    """Whether a text, as returned by `normal`, contains a quote: the parts around its ellipses, one after another."""
+    # A full stop or comma at the end may belong to the sentence around the quote.
     *parts, last = (normal(part) for part in _LEFT_OUT.split(quote))
     place = 0
     for part in [*parts, last.rstrip(".,")]:

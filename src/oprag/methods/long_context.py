@@ -34,17 +34,11 @@ def long_context(task: Task) -> Body:
 
 
 class WholeSources(NamedTuple):
-    """The text of whole sources, for a prompt.
+    """The text of whole sources, for a prompt."""
 
-    Attributes:
-        text: The concatenated text of all sources.
-        passages: One passage per source, for citations.
-        notes: Notes about truncated text.
-    """
-
-    text: str
-    passages: tuple[Passage, ...]
-    notes: tuple[str, ...]
+    text: str  # the concatenated text of all sources
+    passages: tuple[Passage, ...]  # one passage per source, for citations
+    notes: tuple[str, ...]  # notes about truncated text
 
 
 def whole_sources(task: Task, context: Context) -> Generator[ReadSources, Any, WholeSources]:

@@ -331,13 +331,7 @@ def as_prompts(
     convert: Callable[[Any], Template] | None = None,
     others: Prompts | None = None,
 ) -> Prompts:
-    """Complete a mapping of prompts with defaults.
-
-    Args:
-        prompts: Complete prompts, or some prompts by name.
-        convert: Converts a framework's template; by default, only strings and templates are accepted.
-        others: The prompts for the other steps; the default prompts by default.
-    """
+    """Complete a mapping of prompts with `others`; `convert` converts a framework's template."""
     others = others or OUR_PROMPTS
     if prompts is None:
         return others

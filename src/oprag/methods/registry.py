@@ -31,18 +31,13 @@ Need = Literal["embeddings", "read_source", "text"]
 
 
 class Method(NamedTuple):
-    """A registered method.
+    """A registered method."""
 
-    Attributes:
-        run: The generator function.
-        needs: Its requirements: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`), "text" (it
-            parses replies, so the model must return text, not objects).
-        nests: Whether it runs `inner_method`.
-    """
-
-    run: MethodFunction
+    run: MethodFunction  # the generator function
+    # Its requirements: "embeddings" (it yields `Embed`), "read_source" (it yields `ReadSources`), "text" (it parses
+    # replies, so the model must return text, not objects).
     needs: frozenset[Need] = frozenset()
-    nests: bool = False
+    nests: bool = False  # whether it runs `inner_method`
 
 
 @cache
@@ -148,15 +143,7 @@ def check_needs(
     text: bool = True,
     embedder_option: str = "embeddings",
 ) -> None:
-    """Reject a method whose requirements are not met, before any model call.
-
-    Args:
-        options: The method options.
-        embeddings: Whether there is an embedding model.
-        read_source: Whether full source texts can be read.
-        text: Whether the model returns text instead of objects.
-        embedder_option: Name of the framework's option for the embedding model, for messages.
-    """
+    """Reject a method whose requirements are not met, before any model call."""
     method = find_method(options.method)
     needs_by_name = {options.method: method.needs}
     if method.nests:

@@ -119,10 +119,7 @@ _ANSWER_LABEL = re.compile(
 
 
 def rated_answer(reply: str) -> RatedAnswer:
-    """Separate an answer from its confidence or score, which may be on a separate line, at the end, or in JSON.
-
-    A number outside 0 to 100 is ignored.
-    """
+    """Separate an answer from its confidence or score, on a line of its own, at the end, or in JSON."""
     if (parsed := _json_in(reply, dict)) is not None:
         parsed = {str(name).casefold(): value for name, value in parsed.items()}
         rating = parsed.get("confidence", parsed.get("score"))

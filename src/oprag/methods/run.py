@@ -196,20 +196,12 @@ Vectors = tuple[Sequence[Any], Sequence[Any]]
 
 @dataclass(kw_only=True)
 class Backend(ABC):
-    """The components of a framework that answer one question: a retriever, a model, embeddings and source texts.
+    """The components of a framework that answer one question; errors of the model are returned in the `Completion`."""
 
-    Errors of the model are not raised but returned in the `Completion`; all other errors are raised.
-
-    Attributes:
-        limit: Limit of concurrent calls.
-        reader: Reads the full text of sources, if available.
-        found: Cache of contexts by question.
-        known: Replies by prompt, which are reused instead of calling the model.
-    """
-
-    limit: Limit
-    reader: SourceReader | None = None
-    found: dict[str, Context] = field(default_factory=dict)
+    limit: Limit  # limit of concurrent calls
+    reader: SourceReader | None = None  # reads the full text of sources, if available
+    found: dict[str, Context] = field(default_factory=dict)  # cache of contexts by question
+    # Replies by prompt, which are reused instead of calling the model.
     known: dict[Prompt, Completion] = field(default_factory=dict)
 
     @abstractmethod
@@ -241,11 +233,7 @@ class Backend(ABC):
         return (yield from completed(self.call(prompt)))
 
     def stream(self, prompt: Prompt, hold: Callable[[str], bool] | None) -> Steps[Completion]:
-        """Call the model, emit its reply in pieces, and return the reply or its error.
-
-        Emits an empty piece when the stream is open. Pieces are held back while it is unclear whether the reply is the
-        answer.
-        """
+        """Call the model, and emit its reply in pieces once it is known to be the answer; first an empty one."""
         started = time.perf_counter()
         collected: Collected | None = None
         held, streamed = "", False
@@ -331,14 +319,7 @@ piece; an object of a model has none."""
 def drive(
     task: Task, backend: Backend, *, method: MethodFunction | None = None, streaming: bool = False
 ) -> Steps[Answer]:
-    """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`).
-
-    Args:
-        task: The question.
-        backend: The components of the framework.
-        method: The method; the method of the options by default.
-        streaming: Whether to stream the final reply.
-    """
+    """Answer a question, and emit contexts, pieces of the answer and the answer (see `Shown`)."""
     failed = (lambda completion: completion.error is not None) if task.options.on_error == "raise" else None
     reply: Any = None
     streamed = False
@@ -375,10 +356,7 @@ def drive(
 
 
 def drive_each(questions: Iterable[tuple[Task, Backend]]) -> Steps[list[Answer]]:
-    """Answer a question with several methods, which share its context and its standalone version.
-
-    Both are made before a method is timed.
-    """
+    """Answer with several methods, which share a context and a standalone question, made before any is timed."""
     answers: list[Answer] = []
     found: dict[str, Context] = {}
     known: dict[Prompt, Completion] = {}
@@ -530,11 +508,7 @@ def flattened(body: Body, ask: _Ask = _asked) -> Generator[Request, Any, Result]
 
 
 def _together(bodies: tuple[Body, ...], ask: _Ask) -> Generator[Request, Any, tuple[Result, ...]]:
-    """Run bodies in rounds: in each round, every body yields one request, and requests of the same kind are merged.
-
-    So the order of requests does not depend on their duration, and the prompts of all bodies are sent concurrently,
-    under one limit.
-    """
+    """Run bodies in rounds of one request each, merged by kind: prompts of all bodies are sent under one limit."""
     running = [flattened(body) for body in bodies]
     results: dict[int, Result] = {}
     replies: dict[int, Any] = dict.fromkeys(range(len(running)))

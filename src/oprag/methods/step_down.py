@@ -36,19 +36,12 @@ def step_down(task: Task) -> Body:
 
 
 class AnsweredVariants(NamedTuple):
-    """The variants of a question with their answers.
+    """The variants of a question with their answers."""
 
-    Attributes:
-        contexts: The context of the question, then those of the variants.
-        answers: The answers, in the order of the variants, without those that have no answer; markers in them cite
-            `passages`.
-        passages: The numbered passages of all answers.
-        notes: Notes for the user.
-    """
-
-    contexts: tuple[Context, ...]
+    contexts: tuple[Context, ...]  # the context of the question, then those of the variants
+    # The answers, in the order of the variants, without those that have no answer; markers in them cite `passages`.
     answers: tuple[PassageAnswer, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[Passage, ...]  # the numbered passages of all answers
     notes: tuple[str, ...]
 
 

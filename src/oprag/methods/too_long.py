@@ -67,17 +67,11 @@ def fitting_option(call: Call, task: Task) -> str | None:
 
 
 class Overflow(NamedTuple):
-    """What a server says of a prompt that is too long for its model, in tokens of the model.
+    """What a server says of a prompt that is too long for its model, in tokens of the model."""
 
-    Attributes:
-        window: Size of the window.
-        prompt: Tokens of the prompt; None if not stated.
-        reply: Tokens reserved for the reply; None if not stated.
-    """
-
-    window: int
-    prompt: int | None
-    reply: int | None
+    window: int  # size of the window
+    prompt: int | None  # tokens of the prompt; None if not stated
+    reply: int | None  # tokens reserved for the reply; None if not stated
 
 
 def overflow_in(message: str) -> Overflow | None:

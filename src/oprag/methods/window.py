@@ -69,14 +69,9 @@ class Window(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The free part of a window after a prompt.
+    """The free part of a window after a prompt."""
 
-    Attributes:
-        tokens: Number of free tokens.
-        window: The window.
-    """
-
-    tokens: int
+    tokens: int  # number of free tokens
     window: Window
 
     def __str__(self) -> str:
@@ -84,10 +79,7 @@ class Room(NamedTuple):
 
 
 def within(context: Context, room: Room) -> Context:
-    """Rebuild a context with the room as its token budget if it is longer.
-
-    A context without inputs, which was constructed manually, stays unchanged.
-    """
+    """Rebuild a context with the room as its token budget if it is longer and has inputs."""
     inputs, context_options = context.inputs, context.options
     budget = context_options.token_budget
     if inputs is None or context.tokens <= room.tokens or (budget is not None and budget <= room.tokens):

@@ -20,21 +20,13 @@ _RECOUNT_EACH_UP_TO = 256
 
 
 class Fit(NamedTuple):
-    """The chunks that fit the budget, and the dropped ones.
+    """The chunks that fit the budget, and the dropped ones."""
 
-    Attributes:
-        kept: The chunks that fit, in order.
-        passages: Their passages.
-        tokens: Number of tokens of the rendered text.
-        charged: Sum of the tokens of the kept chunks, each counted separately.
-        dropped: The other chunks.
-    """
-
-    kept: list[Chunk]
-    passages: list[Passage]
-    tokens: int
-    charged: int
-    dropped: list[Drop]
+    kept: list[Chunk]  # the chunks that fit, in order
+    passages: list[Passage]  # their passages
+    tokens: int  # number of tokens of the rendered text
+    charged: int  # sum of the tokens of the kept chunks, each counted separately
+    dropped: list[Drop]  # the other chunks
 
 
 def fit(

@@ -177,10 +177,7 @@ def passage_to_dict(passage: Passage) -> dict[str, Any]:
 
 
 def common_metadata(chunks: Sequence[Chunk]) -> dict[str, Any]:
-    """The metadata entries that are equal in all chunks of a passage.
-
-    An entry of only some chunks, such as a page, would be wrong for the others.
-    """
+    """The metadata entries that are equal in all chunks of a passage; others would be wrong for some of them."""
     first, others = chunks[0].metadata, [chunk.metadata for chunk in chunks[1:]]
     return {
         key: value for key, value in first.items() if all(_same(value, other.get(key, _ABSENT)) for other in others)

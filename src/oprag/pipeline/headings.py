@@ -29,21 +29,13 @@ _URL_END = re.compile(r"[?#]")
 
 
 class Heading(NamedTuple):
-    """A heading, or another start of a part of a source.
+    """A heading, or another start of a part of a source."""
 
-    Attributes:
-        level: Its depth.
-        title: Its title on one line.
-        row: Index of its chunk.
-        inside: Whether that chunk contains text before it.
-        at: Its offset in the text of the source; 0 if it is not in the text.
-    """
-
-    level: int
-    title: str
-    row: int
-    inside: bool = False
-    at: int = 0
+    level: int  # its depth
+    title: str  # its title on one line
+    row: int  # index of its chunk
+    inside: bool = False  # whether that chunk contains text before it
+    at: int = 0  # its offset in the text of the source; 0 if it is not in the text
 
 
 def headings_in(joined: JoinedText, source: str) -> list[Heading]:
@@ -82,14 +74,7 @@ def _is_markdown(source: str) -> bool:
 
 
 def _section_paths(chunks: Sequence[Chunk], source: str) -> list[str]:
-    """Return the headings over the start of each chunk, such as "Install > On Windows"; empty without headings.
-
-    Those that a chunk begins with count, later ones do not.
-
-    Args:
-        chunks: All chunks of the source, placed and in order.
-        source: The name of the source.
-    """
+    """The headings over the start of each of all chunks of a source, in order, such as "Install > On Windows"."""
     joined = join_chunks(chunks)
     starts = headings_in(joined, source)
     paths, above = [""], list[Heading]()
@@ -126,14 +111,7 @@ def with_sections(
     read: Callable[[Chunk, int], Sequence[Chunk]],
     known: dict[Any, dict[str, str]],
 ) -> list[Chunk]:
-    """Set the section of selected chunks, best first, whose metadata name none.
-
-    Args:
-        selected: The chunks.
-        options: The options of the context.
-        read: Returns the chunks around a given one; none if its source cannot be read.
-        known: Cache of the sections by the ids and texts of the chunks, by source and options; updated.
-    """
+    """Set the section of chunks, best first, whose metadata name none; `known` caches those of each source."""
     unnamed = {chunk.source for chunk in selected if not section_of(chunk)}
     names = {one: (one, options.source_key, options.position_key) for one in unnamed}
     for chunk in best_of_sources(selected):

@@ -35,21 +35,13 @@ _CAN_RETURN_WHOLE = (*_CAN_RETURN, "redundancy_threshold")
 
 
 class WithNeighbors(NamedTuple):
-    """Selected chunks with their neighbors.
+    """Selected chunks with their neighbors."""
 
-    Attributes:
-        chunks: The selected chunks, best first, then their neighbors, those of the best chunk first.
-        dropped: The remaining dropped chunks.
-        sources: How the positions of each source's chunks were determined.
-        orders: The orders of the sources, with the neighbors.
-        whole: The sources of which all chunks were added.
-    """
-
-    chunks: list[Chunk]
-    dropped: list[Drop]
-    sources: tuple[SourceReport, ...]
-    orders: Mapping[str | int, SourceOrder]
-    whole: frozenset[str | None] = frozenset()
+    chunks: list[Chunk]  # the selected chunks, best first, then their neighbors, those of the best chunk first
+    dropped: list[Drop]  # the remaining dropped chunks
+    sources: tuple[SourceReport, ...]  # how the positions of each source's chunks were determined
+    orders: Mapping[str | int, SourceOrder]  # the orders of the sources, with the neighbors
+    whole: frozenset[str | None] = frozenset()  # the sources of which all chunks were added
 
 
 def add_neighbors(
@@ -173,27 +165,19 @@ def _read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, n
 
 
 class _Numbered(NamedTuple):
-    """Retrieved chunks and neighbors, with distinct ranks.
-
-    Attributes:
-        chunks: The chunks.
-        ranks: The ranks of the chunks read for each selected chunk, by its rank.
-        altered: The ranks of retrieved chunks whose text differs from the text that `read_neighbors` returned.
-    """
+    """Retrieved chunks and neighbors, with distinct ranks."""
 
     chunks: list[Chunk]
-    ranks: dict[int, list[int]]
-    altered: set[int]
+    ranks: dict[int, list[int]]  # the ranks of the chunks read for each selected chunk, by its rank
+    altered: set[int]  # the ranks of retrieved chunks whose text differs from the text that `read_neighbors` returned
 
 
 def _numbered(
     retrieved: Sequence[Chunk], sources: dict[int, str | None], read_for: dict[int, Sequence[Chunk]]
 ) -> _Numbered:
-    """Assign ranks to neighbors: the retrieved chunk's if source and id match, else the next free ones.
-
-    Text is not compared, since a step after the search may have changed it.
-    """
+    """Assign ranks to neighbors: that of the retrieved chunk with this source and id, else the next free ones."""
     chunks = list(retrieved)
+    # Not by text, since a step after the search may have changed it.
     known: dict[tuple[str | None, str | None], int] = {
         (sources[chunk.rank], chunk.id): chunk.rank for chunk in reversed(chunks) if chunk.id is not None
     }
@@ -218,11 +202,7 @@ def _numbered(
 
 
 def _placed_together(before: Sequence[Chunk], placed: Sequence[Chunk]) -> tuple[dict[int, Chunk], set[str | None]]:
-    """Return all chunks, whose positions were determined together, by rank, and the contradicted sources.
-
-    A chunk with the source, position and text of another is replaced by the first of them. Chunks of sources whose
-    neighbors contradict the earlier positions stay unchanged, and their neighbors are omitted.
-    """
+    """All chunks by rank, copies replaced by the first; and the sources whose neighbors contradict positions."""
     now = {chunk.rank: chunk for chunk in placed}
     contradicted = {
         chunk.source for chunk in before if _has_unique_position(chunk) and not _has_unique_position(now[chunk.rank])

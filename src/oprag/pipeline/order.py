@@ -118,11 +118,7 @@ def _natural(group: Sequence[Chunk]) -> tuple[bool, Any]:
 
 
 def _totals(groups: Sequence[Sequence[Chunk]]) -> list[float]:
-    """The sum of scores of each group; of 1/(1 + rank) if scores are missing or do not decrease with rank.
-
-    Scores that increase with rank are distances, or come from a different step than the ranks, so their sum could put
-    the worst source first.
-    """
+    """The sum of scores of each group; of 1/(1 + rank) if scores do not decrease with rank, such as distances."""
     chunks = sorted((chunk for group in groups for chunk in group), key=lambda chunk: chunk.rank)
     scores = [score for chunk in chunks if (score := finite(chunk.score)) is not None]
     if len(scores) == len(chunks) and all(better >= worse for better, worse in pairwise(scores)):

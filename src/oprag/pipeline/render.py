@@ -63,17 +63,7 @@ def passages_of(ordered: Sequence[Chunk], options: ContextOptions) -> list[Passa
 
 
 def render(passages: Sequence[Passage], options: ContextOptions, show: Show | None = None, first: int = 1) -> str:
-    """Render passages as one text, with headers, separators and gaps.
-
-    Gaps are used only with `order="source"`: in other orders, the second passage need not come after the first in the
-    source.
-
-    Args:
-        passages: The passages, in order.
-        options: The options of the context.
-        show: The framework's format of a passage; replaces headers, separators and gaps.
-        first: The number of the first passage.
-    """
+    """Render passages, with gaps only in source order, in which one comes after the other; `show` replaces all."""
     if show is not None:
         return SHOWN_SEPARATOR.join(map(show, passages))
     if options.header is None and not options.gap:

@@ -16,17 +16,11 @@ __all__ = ["Selected", "select", "warn_about_copies", "warn_about_few", "without
 
 
 class Selected(NamedTuple):
-    """The selected chunks.
+    """The selected chunks."""
 
-    Attributes:
-        chunks: The chunks, best first: by rank, or by value with continuity.
-        dropped: The other chunks.
-        values: The values of the candidates; None without continuity.
-    """
-
-    chunks: list[Chunk]
-    dropped: list[Drop]
-    values: Values | None = None
+    chunks: list[Chunk]  # the chunks, best first: by rank, or by value with continuity
+    dropped: list[Drop]  # the other chunks
+    values: Values | None = None  # the values of the candidates; None without continuity
 
 
 def select(chunks: Sequence[Chunk], options: ContextOptions, question_vector: Vector | None = None) -> Selected:

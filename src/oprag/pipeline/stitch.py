@@ -261,17 +261,11 @@ def _places(piece: str, text: str, start: int) -> Iterator[int]:
 
 
 class JoinedText(NamedTuple):
-    """The text of a source, made of its chunks.
+    """The text of a source, made of its chunks."""
 
-    Attributes:
-        text: Each character once, if overlaps are known.
-        added: For each chunk, the offset of the first character that no chunk before it contains.
-        visible: For each chunk, the offset of its first character that is not white space.
-    """
-
-    text: str
-    added: list[int]
-    visible: list[int]
+    text: str  # each character once, if overlaps are known
+    added: list[int]  # for each chunk, the offset of the first character that no chunk before it contains
+    visible: list[int]  # for each chunk, the offset of its first character that is not white space
 
     def row_at(self, offset: int) -> int:
         """The index of the first chunk that contains the character at an offset."""

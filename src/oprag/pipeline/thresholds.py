@@ -165,10 +165,7 @@ def _question_row(question: Vector, dimension: int) -> NDArray[np.float32]:
 def _repeats(
     vectors: NDArray[np.float32], below: NDArray[np.bool_], options: ContextOptions
 ) -> dict[int, tuple[int, float]]:
-    """The redundant rows: the row that each one repeats, and their cosine similarity.
-
-    Rows below the similarity threshold are compared after all others, and only if `min_chunks` may keep them.
-    """
+    """The redundant rows: the row that each repeats, and their cosine; those below the threshold are compared last."""
     if options.redundancy_threshold is None:
         return {}
     rows = np.flatnonzero(~below)
