@@ -1,7 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from oprag import Chunk, ContextOptions
-from oprag.mcp.sessions import Session, Sessions
+from oprag.mcp.server import Session, Sessions
 from tests.helpers import hit
 
 

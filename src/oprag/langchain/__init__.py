@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from oprag.langchain.index_retriever import DocumentIndexRetriever
     from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
     from oprag.langchain.positions import check_positions, write_positions
-    from oprag.langchain.reading_tools import create_reading_tools
     from oprag.langchain.search_results import gather_search_results, lay_out_messages, working_context_of
-    from oprag.langchain.search_tool import create_search_tool
+    from oprag.langchain.tools import create_reading_tools, create_search_tool
 
 __all__ = [
     "DocumentIndexRetriever",
@@ -58,8 +57,8 @@ __getattr__ = loader(
         "as_embedder": "oprag.langchain.embeddings",
         "check_positions": "oprag.langchain.positions",
         "cited_message": "oprag.langchain.cited_messages",
-        "create_reading_tools": "oprag.langchain.reading_tools",
-        "create_search_tool": "oprag.langchain.search_tool",
+        "create_reading_tools": "oprag.langchain.tools",
+        "create_search_tool": "oprag.langchain.tools",
         "gather_search_results": "oprag.langchain.search_results",
         "lay_out_messages": "oprag.langchain.search_results",
         "working_context_of": "oprag.langchain.search_results",

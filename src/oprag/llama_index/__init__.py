@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from oprag.llama_index.function_agent import OrderPreservingFunctionAgent
     from oprag.llama_index.positions import check_positions, write_positions
     from oprag.llama_index.query_engine import OrderPreservingQueryEngine
-    from oprag.llama_index.reading_tools import create_reading_tools
     from oprag.llama_index.search_results import working_context_of
-    from oprag.llama_index.search_tool import create_search_tool
+    from oprag.llama_index.tools import create_reading_tools, create_search_tool
 
 __all__ = [
     "LocalEmbedding",
@@ -52,8 +51,8 @@ __getattr__ = loader(
         "as_embedder": "oprag.llama_index.embeddings",
         "check_positions": "oprag.llama_index.positions",
         "cited_message": "oprag.llama_index.cited_messages",
-        "create_reading_tools": "oprag.llama_index.reading_tools",
-        "create_search_tool": "oprag.llama_index.search_tool",
+        "create_reading_tools": "oprag.llama_index.tools",
+        "create_search_tool": "oprag.llama_index.tools",
         "working_context_of": "oprag.llama_index.search_results",
         "write_positions": "oprag.llama_index.positions",
     },

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, SkipValidation, ValidationInfo, field_va
 
 from oprag.agents.layouts import Layout, check_layout
 from oprag.llama_index.search_results import lay_out_messages
-from oprag.llama_index.search_tool import SearchTool
+from oprag.llama_index.tools import SearchTool
 
 __all__ = ["OrderPreservingFunctionAgent"]
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import Annotated, Any
+from functools import partial
+from importlib import import_module
+from threading import Lock, Thread
+from typing import Annotated, Any, NamedTuple
 
 import anyio
 from pydantic import BaseModel, Field
@@ -13,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from oprag._internal.masking import masked_error
-from oprag.agents.reading import Reading
+from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.tools import (
     NOTHING,
     READING_TOOLS,
@@ -22,14 +27,17 @@ from oprag.agents.tools import (
     Argument,
     ReadingTool,
     check_tool_name,
+    gathering_options,
     schema_of,
     warn_if_unreadable,
 )
+from oprag.agents.working_context import WorkingContext
+from oprag.chunk import Chunk
+from oprag.context import Context
 from oprag.errors import OpragError
+from oprag.index.document_index import DocumentIndex
 from oprag.mcp.sdk import CallContext, Server, ToolError, read_only, result, result_type, session_of
-from oprag.mcp.searched import Searched, loading, searched
-from oprag.mcp.sessions import Sessions
-from oprag.options import check_count
+from oprag.options import ContextOptions, check_count
 
 __all__ = ["FoundPassages", "create_mcp_server", "server_of"]
 
@@ -44,6 +52,12 @@ _SHOW_AGAIN = Argument(
     "conversation, and when earlier results are no longer visible.",
     default=False,
 )
+_INTERVAL = 0.25  # seconds between two reports of progress
+_MAX_SESSIONS = 100
+_MAX_CALLS = 500  # calls of a session that are remembered
+
+_REPEATED = "(Passages without text were shown before; call again with show_again=true to read their text.)"
+_RENUMBERED = "(The numbers of all earlier passages are no longer valid; passages are numbered from 1 again.)"
 
 
 class Document(BaseModel):
@@ -108,10 +122,10 @@ def create_mcp_server(
         >>> server.run()  # doctest: +SKIP
     """
     check_count("token_budget", token_budget, optional=False)
-    ready = searched(store, token_budget, options)
+    ready = _searched(store, token_budget, options)
     warn_if_unreadable(ready.sources)
 
-    async def opened(_: Any) -> Searched:
+    async def opened(_: Any) -> _Searched:
         return ready
 
     return _server(name, opened, numbered=numbered)
@@ -119,7 +133,7 @@ def create_mcp_server(
 
 def server_of(make: Callable[[Callable[[int, int], None]], Any], *, name: str, token_budget: int) -> Any:
     """Create a server whose store is made in a thread from now on; the calls wait, and report progress."""
-    opened = loading(lambda report: searched(make(report), token_budget, {}))
+    opened = _loading(lambda report: _searched(make(report), token_budget, {}))
     return _server(name, opened, numbered=True)
 
 
@@ -176,7 +190,7 @@ class _Tools:
         return call
 
     async def _called(self, tool: AgentTool, context: Any, given: dict[str, Any]) -> Any:
-        store: Searched = await self._opened(context)
+        store: _Searched = await self._opened(context)
         if self._sessions is None:
             self._sessions = Sessions(store.options)
         session = self._sessions.of(session_of(context) if self._numbered else None)
@@ -212,3 +226,107 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         kind = Annotated[kind, Field(max_length=_MAX_LENGTH)]
     default = inspect.Parameter.empty if field.is_required() else field.default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+class _Searched(NamedTuple):
+    """A searched store."""
+
+    search: Callable[[str], Awaitable[Context]]  # returns the context of a question
+    sources: StoredSources  # the sources of the store, as far as the search can find them
+    options: ContextOptions  # the options of a working context for its chunks
+
+
+def _searched(store: Any, token_budget: int, options: dict[str, Any]) -> _Searched:
+    """Search and read a store with options of the `OrderPreservingRetriever` of its framework."""
+    if any(base.__module__.partition(".")[0] == "llama_index" for base in type(store).__mro__):
+        framework = "llama_index"
+    else:
+        framework = "langchain"
+        if isinstance(store, DocumentIndex):
+            store = import_module("oprag.langchain").DocumentIndexRetriever(index=store)
+    # mypy could not tell that the modules of both frameworks have the same functions.
+    tools: Any = import_module(f"oprag.{framework}.tools")
+    if not isinstance(store, tools.OrderPreservingRetriever):
+        options = {"token_budget": token_budget, **options}
+    retrieving = tools.tool_retriever(store, options)._for_many_searches()  # noqa: SLF001
+    in_thread = partial(anyio.to_thread.run_sync, retrieving.get_context)
+    search = in_thread if tools.blocks(retrieving) else retrieving.aget_context
+    return _Searched(search, tools.sources_of(retrieving, token_budget), gathering_options(retrieving.context_options))
+
+
+def _loading(make: Callable[[Callable[[int, int], None]], _Searched]) -> Callable[[Any], Awaitable[_Searched]]:
+    """Make a store in a thread from now on; returns a function that waits for it, and reports progress to a call."""
+    made: Future[_Searched] = Future()
+    progress: tuple[int, int | None] = 0, None
+
+    def report(done: int, total: int) -> None:
+        nonlocal progress
+        progress = done, total or None
+
+    def run() -> None:
+        try:
+            made.set_result(make(report))
+        except BaseException as error:  # noqa: BLE001 - each call raises it
+            made.set_exception(error)
+
+    async def wait(context: Any) -> _Searched:
+        while not made.done():
+            await context.report_progress(*progress)
+            await anyio.sleep(_INTERVAL)
+        return made.result()
+
+    # A daemon, because a client that closes the connection does not wait.
+    Thread(target=run, daemon=True).start()
+    return wait
+
+
+class Session:
+    """The working context of one session; several threads can use it.
+
+    After many calls it is emptied, because a client can call without end.
+    """
+
+    def __init__(self, options: ContextOptions) -> None:
+        self._options = options
+        self._lock = Lock()
+        self._working = WorkingContext(options)
+        self._calls = 0
+
+    @property
+    def working(self) -> WorkingContext | None:
+        """The working context; None if nothing was gathered."""
+        return self._working if len(self._working) else None
+
+    def add(self, found: Iterable[Chunk], note: str, *, show_again: bool) -> tuple[str, dict[int, Chunk]]:
+        """Gather chunks; returns the text for the model, and the chunks by their numbers, in the order of the text."""
+        with self._lock:
+            notes = [note]
+            if self._calls >= _MAX_CALLS:
+                self._working, self._calls = WorkingContext(self._options), 0
+                notes.append(_RENUMBERED)
+            self._calls += 1
+            if show_again:
+                self._working.forget(self._working.searches)
+            delta = self._working.add(found, note="\n".join(filter(None, notes)))
+            text = f"{delta.text}\n\n{_REPEATED}" if delta.repeated else delta.text
+            return text, {number: self._working.chunk(number) for number in delta.numbers}
+
+
+class Sessions:
+    """The sessions of a server; the least recently used ones are dropped."""
+
+    def __init__(self, options: ContextOptions) -> None:
+        self._options = options
+        self._lock = Lock()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def of(self, name: str | None) -> Session:
+        """The session with this name; a new one for None."""
+        if name is None:
+            return Session(self._options)
+        with self._lock:
+            session = self._sessions.pop(name, None) or Session(self._options)
+            self._sessions[name] = session
+            if len(self._sessions) > _MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+            return session

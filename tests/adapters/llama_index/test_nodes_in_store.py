@@ -31,8 +31,8 @@ from llama_index.core.vector_stores import (
 
 from oprag.errors import OptionError
 from oprag.llama_index import OrderPreservingQueryEngine, OrderPreservingRetriever
-from oprag.llama_index.neighbors import neighbor_reader
 from oprag.llama_index.nodes import chunk_of
+from oprag.llama_index.vectors import neighbor_reader
 from oprag.positions.stamp import stamps
 from oprag.stores import StoreAdapter, StoredChunk
 from oprag.stores.adapter import adapter_of

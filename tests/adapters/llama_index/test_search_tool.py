@@ -30,7 +30,7 @@ from oprag.llama_index import (
     create_search_tool,
     working_context_of,
 )
-from oprag.llama_index.search_tool import SearchTool
+from oprag.llama_index.tools import SearchTool
 from tests.adapters.llama_index.agents import (
     AsyncNumberedRetriever,
     NumberedRetriever,
