@@ -219,25 +219,27 @@ class Chunk:
         neighbor_of: int | None = None,
         origin: Any = None,
     ) -> None:
-        fields = self.__dict__
-        fields["text"] = text
-        fields["rank"] = rank
-        fields["source"] = source
-        fields["metadata"] = {} if metadata is _NO_METADATA else metadata
-        fields["score"] = score
-        fields["id"] = id
-        fields["document_id"] = document_id
-        fields["previous_id"] = previous_id
-        fields["next_id"] = next_id
-        fields["parent_id"] = parent_id
-        fields["child_ids"] = child_ids
-        fields["span"] = span
-        fields["place"] = place
-        fields["position"] = position
-        fields["vector"] = vector
-        fields["similarity"] = similarity
-        fields["neighbor_of"] = neighbor_of
-        fields["origin"] = origin
+        # One call, because a dictionary that is filled key by key makes each access of an attribute slower.
+        self.__dict__.update(
+            text=text,
+            rank=rank,
+            source=source,
+            metadata={} if metadata is _NO_METADATA else metadata,
+            score=score,
+            id=id,
+            document_id=document_id,
+            previous_id=previous_id,
+            next_id=next_id,
+            parent_id=parent_id,
+            child_ids=child_ids,
+            span=span,
+            place=place,
+            position=position,
+            vector=vector,
+            similarity=similarity,
+            neighbor_of=neighbor_of,
+            origin=origin,
+        )
         # Exact types are compared first: the full checks are slow, and nearly every chunk passes without them.
         if type(text) is not str and not isinstance(text, str):
             raise ChunkError(f"the text of a chunk must be a string, got {type(text).__name__}", text)

@@ -214,7 +214,9 @@ class Context:
                 self,
             )
         options = replace(self.options, **changes)
-        missing = "vectors" if options.needs_vectors and not self._has_vectors else None
+        candidates = self.inputs.chunks[: self.options.considered]
+        without = any(chunk.vector is None and chunk.text.strip() for chunk in candidates)
+        missing = "vectors" if options.needs_vectors and without else None
         if options.similarity_threshold is not None and self.inputs.question_vector is None and self.inputs.chunks:
             missing = missing or "the vector of the question"
         if missing:
@@ -224,11 +226,6 @@ class Context:
                 self,
             )
         return assemble(self.inputs, options)
-
-    @property
-    def _has_vectors(self) -> bool:
-        candidates = [] if self.inputs is None else self.inputs.chunks[: self.options.considered]
-        return all(chunk.vector is not None or not chunk.text.strip() for chunk in candidates)
 
     def explain(self) -> str:
         """Plain-text report: how positions were determined, the kept chunks, and the dropped chunks with reasons."""

@@ -14,7 +14,7 @@ from oprag._internal.tokens import count
 from oprag.agents.grep import TIME_LIMIT, Pattern
 from oprag.agents.numbered_text import source_label
 from oprag.agents.outline import MAX_LINES, OutlineEntry, outline_entries
-from oprag.chunk import Chunk, Passage, PositionKind, changed, counted
+from oprag.chunk import Chunk, PositionKind, changed, counted
 from oprag.errors import BudgetError, OptionError, SourceReadError
 from oprag.options import ContextOptions, check_count
 from oprag.pipeline.render import render
@@ -380,11 +380,7 @@ def _reading(chunks: Sequence[Chunk], note: str, options: ContextOptions) -> Rea
     return Reading(ranked, f"{text}{_BETWEEN}{note}" if text else note, note)
 
 
-def _header(passage: Passage) -> str:
-    return source_label(passage.source or "")
-
-
-_LABELLED = ContextOptions(header=_header)
+_LABELLED = ContextOptions(header=lambda passage: source_label(passage.source or ""))
 
 
 def _numbers(first: int, last: int) -> str:

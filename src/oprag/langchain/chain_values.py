@@ -173,9 +173,9 @@ class ChainOutput:
 def _identity(document: Document) -> tuple[Any, ...]:
     """What is the same for every question: neither scores nor ranks, which rerankers and `annotate` write."""
     stated = document.metadata.items() if document.id is None else ()
-    stable = [f"{name}: {value}" for name, value in stated if name != METADATA_KEY and not _is_score(value)]
+    stable = [
+        f"{name}: {value}"
+        for name, value in stated
+        if name != METADATA_KEY and (isinstance(value, Integral) or not isinstance(value, Real))
+    ]
     return document.id, document.page_content, *sorted(stable)
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, Integral)

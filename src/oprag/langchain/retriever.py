@@ -35,7 +35,6 @@ from oprag.langchain.wrapped import Search, only_search, searched_in, takes, unb
 from oprag.options import OP_RAG_16K, ContextOptions, as_context_options, check_question
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.pipeline.select import warn_about_few
-from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, adapter_of, has_own_adapter, restrictions_of
 from oprag.stores.listing import searched_store
 
@@ -199,12 +198,9 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
                 "options here",
                 self.retriever,
             )
-        self._check_sources()
-        return self
-
-    def _check_sources(self) -> None:
         options = self._context_options
         check_sources(options, self._vector_sources, partial(self._neighbors, options))
+        return self
 
     @property
     def context_options(self) -> ContextOptions:
@@ -323,7 +319,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             found, vector = yield from self._store_search(query, filter, options, sources)
         searched = self.retriever if self.vectorstore is None else self.vectorstore
         chunks = chunks_of(*documents_and_scores(searched, found))
-        described = partial(self._searched_store, filter)
+        described = lambda: searched_store(self._searched(filter), "check_positions(store)")  # noqa: E731
         inputs = ContextInputs(by_rank(chunks, found), vector, neighbors, store=described, place_each=self._place_each)
         if self.vectorstore is None and options.k is not None:
             # A wrapped retriever has its own limit.
@@ -397,10 +393,6 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
     def _searched(self, filter: Any) -> list[StoreAdapter]:
         """The adapters of all searched stores, for this filter."""
         return [adapter for search in self._searches(filter) if (adapter := adapter_of(*search)) is not None]
-
-    def _searched_store(self, filter: Any) -> SearchedStore:
-        """What was searched, for warnings."""
-        return searched_store(self._searched(filter), "check_positions(store)")
 
     def _neighbors(self, options: ContextOptions, filter: Any = None) -> NeighborReader | None:
         """The reader of neighbors for a search with this filter; None if not available."""

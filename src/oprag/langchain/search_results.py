@@ -13,7 +13,7 @@ from oprag._internal.masking import describe
 from oprag._internal.warn import warn
 from oprag.agents.layouts import Layout, check_layout
 from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
-from oprag.agents.working_context import Delta, WorkingContext
+from oprag.agents.working_context import WorkingContext
 from oprag.chunk import Chunk, RankedList, changed
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
@@ -197,7 +197,7 @@ def lay_out_messages(
         if isinstance(message, ToolMessage) and _name(message) in known and not _is_cleared(message)
     }
     laid_out: list[Any] = [without_annotations(message) for message in messages]
-    changed = {name for name, place in places.items() if not _is_unchanged(laid_out[place], working)}
+    changed = {name for name, place in places.items() if not working.is_result_of(name, laid_out[place].content)}
     if not places or (layout == "delta" and [*places] == [*working.searches]):
         return laid_out
     contents = working.layout([*places], layout, compact_above=compact_above, changed=changed)
@@ -299,10 +299,6 @@ def _is_not_text(block: Any) -> bool:
     return not is_text and not is_block(block)
 
 
-def _is_unchanged(message: ToolMessage, working: WorkingContext) -> bool:
-    return working.is_result_of(_name(message), message.content)
-
-
 def _is_cleared(message: ToolMessage) -> bool:
     """Whether another middleware replaced the text, by a placeholder or by where it was saved."""
     editing = message.response_metadata.get("context_editing")
@@ -326,7 +322,10 @@ def _gathered(message: ToolMessage, documents: list[Document], working: WorkingC
     # The tool decides the form, as the model must be one that knows it.
     form: Form = "search_result" if has_blocks(message.content) else "text"
     delta = working.add(chunks, search=_name(message), note=note, content=form)
-    numbered = [_numbered(document, chunk, delta) for document, chunk in zip(documents, chunks, strict=True)]
+    numbered = [
+        _annotated(document, {"rank": chunk.rank, "number": delta.ranks.get(chunk.rank)})
+        for document, chunk in zip(documents, chunks, strict=True)
+    ]
     update: dict[str, Any] = {"artifact": numbered}
     if shown and not is_saved_elsewhere(message):
         update["content"] = delta.content
@@ -349,10 +348,6 @@ def _is_json(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _numbered(document: Document, chunk: Chunk, delta: Delta) -> Document:
-    return _annotated(document, {"rank": chunk.rank, "number": delta.ranks.get(chunk.rank)})
 
 
 def _annotated(document: Document, annotation: dict[str, Any]) -> Document:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 from llama_index.core import Settings
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.response.schema import RESPONSE_TYPE
+from llama_index.core.base.response.schema import (
+    RESPONSE_TYPE,
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
@@ -22,10 +29,10 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
-from pydantic import Field, PrivateAttr, SkipValidation, StrictBool, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, SkipValidation, StrictBool, model_validator
 
 from oprag._internal.masking import describe
-from oprag._internal.sync_async import Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
+from oprag._internal.sync_async import Items, Limit, Step, Steps, iterate_async, iterate_sync, run_async, run_sync
 from oprag.adapters.fields import PUBLIC_CONFIG, MethodFields, given_options
 from oprag.adapters.name_hints import LLAMA_INDEX
 from oprag.context import Context
@@ -33,7 +40,6 @@ from oprag.errors import OptionError
 from oprag.llama_index.backend import LlamaIndexBackend, as_template, history_of, shown_template, window_of
 from oprag.llama_index.nodes import nodes_of
 from oprag.llama_index.postprocessor import OrderPreservingPostprocessor
-from oprag.llama_index.responses import response_of, streaming_response
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.vectors import IndexFields, refuse_reordered
 from oprag.methods.answer import Answer
@@ -44,6 +50,7 @@ from oprag.methods.registry import check_needs
 from oprag.methods.run import Retrieve, Shown, answering, drive, drive_each
 from oprag.methods.task import Task
 from oprag.options import NO_SEARCH, ContextOptions, refuse_options
+from oprag.pipeline.context_report import METADATA_KEY
 
 __all__ = ["OrderPreservingQueryEngine"]
 
@@ -145,21 +152,13 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             text=not isinstance(self.llm, StructuredLLM),
             embedder_option="embed_model",
         )
-        options.numbered(self._context_options_now)
+        options.numbered(self._searching._stitching_options)  # noqa: SLF001
         return options
 
     @property
     def _searching(self) -> OrderPreservingRetriever | OrderPreservingQueryEngine:
         """What has the options of the search: an `OrderPreservingRetriever`, which may change them later, or this."""
         return self.retriever if isinstance(self.retriever, OrderPreservingRetriever) else self
-
-    @property
-    def _searched(self) -> BaseRetriever:
-        return self.retriever
-
-    @property
-    def _context_options_now(self) -> ContextOptions:
-        return self._searching._stitching_options  # noqa: SLF001
 
     def _model(self) -> Any:
         searching = self._searching
@@ -331,7 +330,8 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         self, question: str, options: MethodOptions, choices: Sequence[str] = (), chat_history: Sequence[Any] = ()
     ) -> tuple[Task, LlamaIndexBackend]:
         """The task for a question, and the backend that answers it."""
-        searching, context_options = self._searching, self._context_options_now
+        searching = self._searching
+        context_options = searching._stitching_options  # noqa: SLF001
         window = window_of(self.llm, context_options.count_tokens)
         history = history_of(chat_history)
         task = Task(question, options, context_options, choices, history, window=window)  # type: ignore[arg-type]
@@ -392,10 +392,10 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                     return iterate_async(steps)
 
                 all_shown = yield Step(lambda: iterate_sync(steps), iterated)
-                response = yield from streaming_response(all_shown, source_nodes)
+                response = yield from _streaming_response(all_shown, source_nodes)
             else:
                 answer = yield from steps
-                response = response_of(answer, source_nodes(answer.contexts))
+                response = _response_of(answer, source_nodes(answer.contexts))
             event.on_end({EventPayload.RESPONSE: response})
         dispatcher.event(SynthesizeEndEvent(query=query, response=response))
         return response
@@ -441,3 +441,61 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
 
 def _bundle(query: str | QueryBundle) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
+
+
+def _response_of(answer: Answer, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
+    """The response for an answer: with an object, if the model returned one."""
+    metadata = _metadata(nodes) | _about(answer)
+    if isinstance(answer.parsed, BaseModel):
+        return PydanticResponse(answer.parsed, source_nodes=nodes, metadata=metadata)
+    return Response(answer.text, source_nodes=nodes, metadata=metadata)
+
+
+def _streaming_response(
+    all_shown: Iterator[Shown] | AsyncIterator[Shown], source_nodes: Callable[[list[Context]], list[NodeWithScore]]
+) -> Steps[RESPONSE_TYPE]:
+    """A streaming response, returned when retrieval is complete and the answer starts."""
+    contexts: list[Context] = []
+    items = Items(all_shown)
+    while isinstance(first := (yield items.following), Context):
+        contexts.append(first)
+    nodes = source_nodes(contexts)
+    metadata = _metadata(nodes)
+
+    def text_of(shown: Shown) -> str:
+        """The text in a value that the driver emits; the answer completes the metadata."""
+        if not isinstance(shown, Answer):
+            return shown if isinstance(shown, str) else ""
+        metadata.update(_about(shown))
+        return "" if shown.parsed is None else shown.text
+
+    if isinstance(all_shown, AsyncIterator):
+
+        async def texts() -> AsyncGenerator[str, None]:
+            if text := text_of(first):
+                yield text
+            async for shown in all_shown:
+                if text := text_of(shown):
+                    yield text
+
+        return AsyncStreamingResponse(texts(), source_nodes=nodes, metadata=metadata)
+    pieces = (text for shown in chain([first], all_shown) if (text := text_of(shown)))
+    return StreamingResponse(pieces, source_nodes=nodes, metadata=metadata)
+
+
+def _metadata(nodes: list[NodeWithScore]) -> dict[str, Any]:
+    """The metadata of the nodes, in the same format as LlamaIndex's own synthesizers."""
+    return {scored.node.node_id: scored.node.metadata for scored in nodes}
+
+
+def _about(answer: Answer) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "method": answer.method,
+        "route": answer.route,
+        "calls": len(answer.calls),
+        "usage": answer.usage._asdict(),
+        "notes": list(answer.notes),
+    }
+    if answer.cited:
+        about["citations"] = [citation.to_dict() for citation in answer.citations]
+    return {METADATA_KEY: about}

@@ -76,10 +76,6 @@ class OrderPreservingRetriever(IndexFields, BaseRetriever):
         super()._check()
 
     @property
-    def _searched(self) -> BaseRetriever:
-        return self.retriever
-
-    @property
     def context_options(self) -> ContextOptions:
         """The options as `ContextOptions`, for contexts; always with `stitch=True`."""
         return self._stitching_options

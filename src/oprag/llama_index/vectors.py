@@ -111,8 +111,8 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
 
     @property
     def _searched(self) -> BaseRetriever | None:
-        """The retriever of the nodes, if known."""
-        return None
+        """The retriever of the nodes; None for a postprocessor."""
+        return getattr(self, "retriever", None)
 
     def _found(
         self,

@@ -104,7 +104,8 @@ def reported_reason(*holders: Any) -> str | None:
 
 def part(holder: Any, name: str) -> Any:
     """An item of a mapping or an attribute of an object; None if missing."""
-    return holder.get(name) if isinstance(holder, dict | Mapping) else getattr(holder, name, None)
+    known = type(holder) is dict or isinstance(holder, Mapping)
+    return holder.get(name) if known else getattr(holder, name, None)
 
 
 def _count_in(holder: Any, names: tuple[str, ...]) -> int | None:

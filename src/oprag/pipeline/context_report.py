@@ -73,7 +73,14 @@ def _detail(drop: Drop, values: Values | None, lifted: Sequence[int]) -> str:
 def passages_html(summary: str, passages: Sequence[Passage]) -> str:
     """HTML table for notebooks: the summary, then the first passages, each with the start of its text."""
     rows = [
-        (str(number), *_place_columns(passage), str(len(passage.chunks)), shortened(passage.text, _TEXT_IN_HTML))
+        (
+            str(number),
+            _name(passage.source),
+            _page(passage.chunks[0]),
+            f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else "",
+            str(len(passage.chunks)),
+            shortened(passage.text, _TEXT_IN_HTML),
+        )
         for number, passage in enumerate(passages[:_ROWS_IN_HTML], 1)
     ]
     more = len(passages) - len(rows)
@@ -83,12 +90,6 @@ def passages_html(summary: str, passages: Sequence[Passage]) -> str:
     return (
         f"<div><p>{escaped(summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
     )
-
-
-def _place_columns(passage: Passage) -> tuple[str, str, str]:
-    """Source, page and offsets of a passage."""
-    offsets = f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else ""
-    return _name(passage.source), _page(passage.chunks[0]), offsets
 
 
 def _name(source: str | None) -> str:

@@ -168,7 +168,8 @@ class _Run:
         if span in self.spans:
             return False
         tail = self.tail(before_end + len(chunk.text))
-        return _occurs_only_at(chunk.text, tail, len(tail) - before_end)
+        at = len(tail) - before_end
+        return tail.find(chunk.text) == at and tail.find(chunk.text, at + 1) < 0
 
     def leads_to(self, chunk: Chunk, span: Span | None) -> bool:
         """Whether the chunk follows in the source, with nothing but whitespace between."""
@@ -223,11 +224,6 @@ def _follows(first: Chunk, second: Chunk) -> bool | None:
         # Other tools may number the chunks of each document from 0.
         return None
     return bool(a.key[:-1] == b.key[:-1] and a.key[-1] + 1 == b.key[-1])
-
-
-def _occurs_only_at(piece: str, text: str, at: int) -> bool:
-    """Whether the piece occurs in the text at this offset and nowhere else."""
-    return text.find(piece) == at and text.find(piece, at + 1) < 0
 
 
 def _overlap_is_certain(before: str, after: str, overlap: int) -> bool:

@@ -128,7 +128,10 @@ def apply_thresholds(
             drops.append(Drop(chunk, "similarity_threshold", chunk.similarity, detail))
         else:
             twin, cosine = repeats[row]
-            drops.append(_redundancy_drop(chunk, compared[twin], cosine, options))
+            cosine = min(1.0, max(-1.0, cosine))
+            best = compared[twin].rank
+            detail = f"similarity to rank {best} {cosine:.3f}, threshold {options.redundancy_threshold:g}"
+            drops.append(Drop(chunk, "redundancy_threshold", cosine, detail, best))
     by_rank = {chunk.rank: chunk for chunk in compared}
     dropped_ranks = {drop.chunk.rank for drop in drops}
     kept = [by_rank.get(chunk.rank, chunk) for chunk in chunks if chunk.rank not in dropped_ranks]
@@ -173,9 +176,3 @@ def _repeats(
         rows = np.concatenate([rows, np.flatnonzero(below)])
     twins, cosines = find_repeats(vectors[rows], options.redundancy_threshold - _TOLERANCE)
     return {int(rows[at]): (int(rows[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
-
-
-def _redundancy_drop(chunk: Chunk, twin: Chunk, cosine: float, options: ContextOptions) -> Drop:
-    cosine = min(1.0, max(-1.0, cosine))
-    detail = f"similarity to rank {twin.rank} {cosine:.3f}, threshold {options.redundancy_threshold:g}"
-    return Drop(chunk, "redundancy_threshold", cosine, detail, twin.rank)
