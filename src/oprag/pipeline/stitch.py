@@ -79,16 +79,18 @@ def _near(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
     group: list[Chunk] = []
     end = 0
     for chunk in chunks:
-        span, position = chunk.span, chunk.position
-        by_offset = span is not None and chunk.place is None and position is not None and position.kind not in NUMBERED
-        if group and by_offset and span is not None and span.start > end + STRIPPED:
-            yield group
-            group = []
-        group.append(chunk)
-        if span is None or chunk.place is not None:
+        if chunk.span is None or chunk.place is not None:
             end = _ANYWHERE
-        elif span.end > end or len(group) == 1:
-            end = span.end
+        else:
+            start, stop, _ = chunk.span
+            if group and start > end + STRIPPED:
+                position = chunk.position
+                if position is not None and position.kind not in NUMBERED:
+                    yield group
+                    group = []
+            if stop > end or not group:
+                end = stop
+        group.append(chunk)
     if group:
         yield group
 
