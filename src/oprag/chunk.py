@@ -303,10 +303,7 @@ class Passage(NamedTuple):
 
 
 def changed(item: T, **fields: Any) -> T:
-    """Copy a frozen dataclass, such as a chunk, with changed fields, without validating them.
-
-    Several times faster than `dataclasses.replace`.
-    """
+    """Copy a frozen dataclass with changed fields, unchecked: several times faster than `dataclasses.replace`."""
     copy = object.__new__(type(item))
     object.__setattr__(copy, "__dict__", item.__dict__ | fields)
     return copy

@@ -259,11 +259,7 @@ class ContextOptions:
 
 
 def as_context_options(options: ContextOptions | None, changes: dict[str, Any]) -> ContextOptions:
-    """The options, or the default ones, with changes.
-
-    Raises:
-        OptionError: `options` is not a `ContextOptions`, or an option is unknown or invalid.
-    """
+    """The options, or the default ones, with changes."""
     if options is not None and not isinstance(options, ContextOptions):
         raise OptionError(f"expected oprag.ContextOptions, got {type(options).__name__}", options)
     check_names(changes, ContextOptions.__dataclass_fields__, NAME_HINTS)
@@ -416,11 +412,7 @@ OP_RAG_16K = {"k": 128, "token_budget": 16_384}
 
 
 def check_question(question: Any) -> None:
-    """Reject an invalid question.
-
-    Raises:
-        QueryError: It is not a string, or contains only whitespace.
-    """
+    """Reject a question that is not a string, or contains only whitespace."""
     if not isinstance(question, str):
         raise QueryError(f"the question must be a string, got {type(question).__name__}", question)
     if not question or question.isspace():

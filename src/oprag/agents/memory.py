@@ -126,10 +126,7 @@ class Memory:
         return self.shown
 
     def join(self, other: "Memory") -> dict[int, int]:
-        """Gather what only the other memory has, and return the number here of each of its numbers.
-
-        Both began with the same searches; what each added then may have the same numbers in both.
-        """
+        """Gather what only the other memory, which began with the same searches, has; return its numbers here."""
         pairs = takewhile(lambda pair: _about(pair[0]) == _about(pair[1]), zip(self.log, other.log, strict=False))
         common = [entry for _, entry in pairs]
         known = sum(len(entry.new) for entry in common if isinstance(entry, Search))

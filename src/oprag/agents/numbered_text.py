@@ -120,26 +120,16 @@ class Written(NamedTuple):
 
 
 def write_result(
-    found: Mapping[int, Chunk],
-    ranks: Mapping[int, int],
-    head: Callable[[int, Chunk], str],
+    found: Mapping[int, Chunk],  # with their places, by number, in the order of the text
+    ranks: Mapping[int, int],  # of these numbers in the search
+    head: Callable[[int, Chunk], str],  # as for `write`
     visible: VisibleText,
     options: ContextOptions,
     *,
-    room: int | None,
+    room: int | None,  # maximum number of tokens; a result with only pointers and notes may have a few more
     note: str,
 ) -> Written:
-    """Write the result of a search.
-
-    Args:
-        found: The chunks with their places, by number, in the order of the text.
-        ranks: The ranks of these numbers in the search.
-        head: As for `write`.
-        visible: The text that the model sees.
-        options: The options, with the counter of tokens.
-        room: Maximum number of tokens; a result with only pointers and notes may have a few more.
-        note: A line about the chunks.
-    """
+    """Write the result of a search."""
 
     def text_of(numbers: Iterable[int]) -> Written:
         return write([(number, found[number]) for number in numbers], visible, head)
@@ -173,24 +163,15 @@ def write_result(
 
 
 def write(
-    found: Sequence[tuple[int, Chunk]],
-    visible: VisibleText,
-    head: Callable[[int, Chunk], str],
+    found: Sequence[tuple[int, Chunk]],  # the chunks with their places
+    visible: VisibleText,  # is not written again
+    head: Callable[[int, Chunk], str],  # the text after a number, such as the source; written where it changes
     *,
-    pointers: bool = True,
-    gaps: Collection[int] | None = None,
-    last_head: str = "",
+    pointers: bool = True,  # whether to write pointers to visible text
+    gaps: Collection[int] | None = None,  # for a file with headings: the numbers that do not follow the one before
+    last_head: str = "",  # of the text before
 ) -> Written:
-    """Write chunks under their numbers, in the given order; texts that touch or overlap are joined.
-
-    Args:
-        found: The number of each chunk, and the chunk with its place.
-        visible: The text that the model sees, which is not written again.
-        head: Returns the text after the number of a chunk, such as its source; written where it changes.
-        pointers: Whether to write pointers to visible text.
-        gaps: For a file, in which heads are headings: the numbers of chunks that do not follow the chunk before.
-        last_head: The head of the text before.
-    """
+    """Write chunks under their numbers, in the given order; texts that touch or overlap are joined."""
     showing = {number: visible.showing(number, chunk) for number, chunk in found}
     new = [(number, chunk) for number, chunk in found if not (showing[number] or _is_blank(chunk.text))]
     texts: dict[int, str] = {}

@@ -23,10 +23,7 @@ _SECTION_FIELDS = (*SECTION_FIELDS, "title")
 
 
 class OutlineEntry(NamedTuple):
-    """A heading, section, page or part of a source, from its first to its last chunk, by index.
-
-    Entries with a larger level are inside those with a smaller one.
-    """
+    """A heading, section, page or part of a source, by its first and last chunk; inside those of a smaller level."""
 
     level: int
     title: str

@@ -23,10 +23,7 @@ _log: TypeAdapter[list[Search | list[str]]] = TypeAdapter(list[Search | list[str
 
 
 class Saved(dict[str, Any]):
-    """A saved working context, with what it was saved from: the same process need not read it.
-
-    Copies, pickles and checkpoints of it are plain dictionaries.
-    """
+    """A saved working context, with what it was saved from; copies and checkpoints are plain dictionaries."""
 
     memory: Memory
     options: ContextOptions

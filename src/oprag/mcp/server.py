@@ -281,10 +281,7 @@ def _loading(make: Callable[[Callable[[int, int], None]], _Searched]) -> Callabl
 
 
 class Session:
-    """The working context of one session; several threads can use it.
-
-    After many calls it is emptied, because a client can call without end.
-    """
+    """The working context of one session, for several threads; emptied after many calls, as a client may not end."""
 
     def __init__(self, options: ContextOptions) -> None:
         self._options = options

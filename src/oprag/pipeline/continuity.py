@@ -30,10 +30,6 @@ class Values:
     `v + c * (v of the candidates one place before and after it) + c² * (v of those two places away)` in its source,
     where c is the continuity. A place without a candidate counts 0, and so do all places around a chunk of which it is
     not known what is next to it.
-
-    Args:
-        chunks: The candidates with their positions, by rank.
-        continuity: The weight of the candidates around each one, between 0 and 1.
     """
 
     def __init__(self, chunks: Sequence[Chunk], continuity: float) -> None:

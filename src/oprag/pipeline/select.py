@@ -85,11 +85,7 @@ def without_missing(chunks: Sequence[Chunk], policy: Literal["drop", "error"]) -
 
 
 def _without_duplicates(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Drop]]:
-    """Keep the best-ranked chunk for each combination of source, position and text.
-
-    Equal text at another position is not a duplicate. Chunks without text (images), without a position, or with only a
-    page as their position are duplicates only if they have the same id.
-    """
+    """Keep the best-ranked chunk of each source, position and text; of images and vague positions, of each id."""
     kept: list[Chunk] = []
     dropped: list[Drop] = []
     seen: dict[object, int] = {}

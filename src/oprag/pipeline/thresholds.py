@@ -20,12 +20,8 @@ _BLOCK = 256
 def find_repeats(vectors: NDArray[np.float32], threshold: float) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Find redundant rows: those whose cosine similarity to an earlier kept row is at least the threshold.
 
-    Of two similar rows, the earlier (better-ranked) one is kept. A row that is similar only to redundant rows is kept.
+    Returns for each row the index of the most similar kept row (-1 if it is kept) and their cosine similarity (0).
     Takes O(rows × kept rows) time and O(rows) memory.
-
-    Returns:
-        For each redundant row the index of the most similar kept row, and -1 for kept rows; and for each redundant row
-        their cosine similarity, and 0 for kept rows; both of shape (rows,).
     """
     rows = len(vectors)
     twins = np.full(rows, -1, dtype=np.intp)
