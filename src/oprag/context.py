@@ -118,8 +118,8 @@ UNCHANGED = Unchanged.UNCHANGED
 class Context:
     """The text for the model, with the kept and the dropped chunks.
 
-    The repr is one line of counts, and notebooks show a table of the passages. `print(context)` prints the full text,
-    and `explain()` reports how the context was built.
+    The repr is one line of counts, `print(context)` prints the full text, and `explain()` reports how the context was
+    built.
 
     Attributes:
         kept: The chunks in the context, in order, each with `source`, `position` and `span`.
@@ -294,11 +294,6 @@ class Context:
             f"Context({counted(len(self.passages), 'passage')} of {counted(len(self.sources), 'source')}, "
             f"{counted(len(self.kept), 'chunk')} kept, {len(self.dropped):,} dropped{why}{tokens})"
         )
-
-    def _repr_html_(self) -> str:
-        from oprag.pipeline.context_report import passages_html
-
-        return passages_html(repr(self), self.passages)
 
 
 def build_context(

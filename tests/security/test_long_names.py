@@ -85,15 +85,12 @@ def test_reports_of_a_context_and_an_answer(name, field, count):
     for warning in caught:
         check(str(warning.message), 2_000)
     check(context.explain(), 600 * count)
-    check(context._repr_html_(), 20_000)
     for shown in (*context.kept, *context.passages, *(chunk.label() for chunk in context.kept), context):
         check(f"{shown!r}", 1_000)
     given: Any = {"method": "stuff", "contexts": (context,), "calls": (), "passages": context.passages}
     answer = Answer(name, "".join(f"[{number}]" for number in range(1, count)), **given, notes=(name,), cited=True)
     check(answer.explain(), 1_000 * count + 20_000)
-    check(answer._repr_html_(), 40_000)
     check(str(MethodAnswers(name, (answer,))), 10_000)
-    check(MethodAnswers(name, (answer,))._repr_html_(), 10_000)
 
 
 @each_case
@@ -143,5 +140,5 @@ def test_the_end_of_a_path_is_shown():
     source = "/data" + "/folder" * 500 + "/report.pdf"
     chunks = [Chunk(f"text {number}", number, source, {"page": number}) for number in range(2)]
     context = build_context(chunks, source_ranking="name")
-    for text in (context.explain(), context._repr_html_(), context.kept[0].label(), repr(context.kept[0])):
+    for text in (context.explain(), context.kept[0].label(), repr(context.kept[0])):
         assert "report.pdf" in text

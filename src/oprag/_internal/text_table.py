@@ -1,4 +1,4 @@
-"""Text for terminals and notebooks: aligned tables, single lines, and safe, escaped or shortened text."""
+"""Text for terminals and pages: aligned tables, single lines, and safe, escaped or shortened text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["CONTROL_CHARACTERS", "escaped", "html_table", "one_line", "printable", "safe", "shortened", "table"]
+__all__ = ["CONTROL_CHARACTERS", "escaped", "one_line", "printable", "safe", "shortened", "table"]
 
 CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 """What a terminal interprets or XML cannot contain: control characters, changes of direction, lone surrogates."""
@@ -19,13 +19,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "
     return [
         indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     ]
-
-
-def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """An HTML table for notebooks."""
-    titles = "".join(f"<th>{escaped(title)}</th>" for title in head)
-    lines = "".join(f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escaped(caption)}</caption><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def printable(text: str) -> str:

@@ -352,7 +352,7 @@ class OrderPreservingChain(
             **inputs: The other inputs, as in `answer`.
 
         Returns:
-            The answers; displayed as a table when printed or shown in a notebook.
+            The answers, displayed as a table.
 
         Raises:
             OptionError: A method is unknown, or its requirements are missing; raised before any model call.

@@ -300,7 +300,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             chat_history: The conversation so far, as LlamaIndex's chat messages.
 
         Returns:
-            The answers; displayed as a table when printed or shown in a notebook.
+            The answers, displayed as a table.
 
         Raises:
             OptionError: A method is unknown, or its requirements are missing; raised before any model call.

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from oprag._internal.masking import masked_error, shown
-from oprag._internal.text_table import escaped, one_line, printable, shortened, table
+from oprag._internal.text_table import one_line, printable, shortened, table
 from oprag._internal.tokens import TokenCounter, approximate_tokens, count
 from oprag.chunk import Passage, counted, quoted
 from oprag.context import Context
@@ -32,9 +32,6 @@ __all__ = [
 ]
 
 _REPLY_WIDTH = 60  # characters of a reply in a line of the report
-# Limits of the HTML in notebooks.
-_CHARACTERS_IN_HTML = 4_000
-_NOTES_IN_HTML = 5
 _NAME_WIDTH = 80  # characters of a source name, page label or generated question
 _MAX_LINE_LENGTH = 4_000  # characters of a question or note
 
@@ -263,8 +260,7 @@ def nothing_found(empty_answer: str, *contexts: Context) -> Result:
 class Answer:
     """The answer to a question.
 
-    The repr is one line; notebooks show question, answer, notes and context. `print(answer)` prints only the text, and
-    `explain()` returns a full report.
+    The repr is one line, `print(answer)` prints only the text, and `explain()` returns a full report.
 
     Attributes:
         question: The question, as it was asked.
@@ -373,21 +369,6 @@ class Answer:
             f"{about}{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out, "
             f"{counted(len(self.contexts), 'context')}, {counted(len(self.notes), 'note')})"
         )
-
-    def _repr_html_(self) -> str:
-        question, *notes = (
-            shown(text, _MAX_LINE_LENGTH, end=False) for text in (self.question, *self.notes[:_NOTES_IN_HTML])
-        )
-        paragraphs = [
-            f'<p style="white-space: pre-wrap">{escaped(text)}</p>'
-            for text in (
-                f"question: {question}",
-                shortened(self.text, _CHARACTERS_IN_HTML),
-                *(f"note: {note}" for note in notes),
-            )
-        ]
-        context = "" if self.context is None else self.context._repr_html_()
-        return f"<div>{''.join(paragraphs)}<p>{escaped(repr(self))}</p>{context}</div>"
 
 
 def _report(answer: Answer) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oprag._internal.masking import describe, shown
-from oprag._internal.text_table import html_table, one_line, printable, shortened, table
+from oprag._internal.text_table import one_line, printable, shortened, table
 from oprag.errors import OptionError
 from oprag.methods.answer import Answer
 
@@ -26,7 +26,7 @@ def check_methods(methods: Any) -> None:
 
 @dataclass(frozen=True)
 class MethodAnswers(Sequence[Answer]):
-    """The answers of several methods to one question; prints as a table, also in notebooks.
+    """The answers of several methods to one question, as a table.
 
     Attributes:
         question: The question.
@@ -69,9 +69,6 @@ class MethodAnswers(Sequence[Answer]):
 
     def __repr__(self) -> str:
         return str(self)
-
-    def _repr_html_(self) -> str:
-        return html_table(shown(self.question, _QUESTION_LENGTH, end=False), _COLUMNS, self._cells())
 
     def _cells(self) -> Iterator[list[str]]:
         for row in self.rows():

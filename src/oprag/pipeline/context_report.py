@@ -1,4 +1,4 @@
-"""Output formats of contexts and passages: text reports, HTML, JSON values and metadata."""
+"""Output formats of contexts and passages: text reports, JSON values and metadata."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oprag._internal.masking import shown
-from oprag._internal.text_table import escaped, shortened, table
-from oprag.chunk import Chunk, Drop, Passage, PositionKind, chunk_to_dict, counted
+from oprag._internal.text_table import table
+from oprag.chunk import Chunk, Drop, Passage, PositionKind, chunk_to_dict
 from oprag.pipeline.continuity import Values
 from oprag.positions.fields import PAGE_FIELDS
 from oprag.positions.readings import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.retrieved import SourceReport
 
-__all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "passages_html", "report"]
+__all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "report"]
 
-# Limits of the HTML table in notebooks.
-_ROWS_IN_HTML = 20
-_TEXT_IN_HTML = 300  # characters of a passage
 _MAX_NAMED = 4  # chunks that displaced another one
 _NAME_WIDTH = 80  # characters of a source name, page label or position
 
@@ -70,28 +67,6 @@ def _detail(drop: Drop, values: Values | None, lifted: Sequence[int]) -> str:
     return f"{drop.detail}; displaced by rank {', '.join(map(str, displaced_by[:_MAX_NAMED]))}{more}"
 
 
-def passages_html(summary: str, passages: Sequence[Passage]) -> str:
-    """HTML table for notebooks: the summary, then the first passages, each with the start of its text."""
-    rows = [
-        (
-            str(number),
-            _name(passage.source),
-            _page(passage.chunks[0]),
-            f"{passage.spans[0].start:,}–{passage.spans[-1].end:,}" if passage.spans else "",
-            str(len(passage.chunks)),
-            shortened(passage.text, _TEXT_IN_HTML),
-        )
-        for number, passage in enumerate(passages[:_ROWS_IN_HTML], 1)
-    ]
-    more = len(passages) - len(rows)
-    head = "".join(f"<th>{name}</th>" for name in ("passage", "source", "page", "characters", "chunks", "text"))
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    below = f"<p>and {counted(more, 'more passage')}</p>" if more > 0 else ""
-    return (
-        f"<div><p>{escaped(summary)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
-    )
-
-
 def _name(source: str | None) -> str:
     return shown(source or "(unknown)", _NAME_WIDTH)
 
@@ -99,10 +74,6 @@ def _name(source: str | None) -> str:
 def _page(chunk: Chunk) -> str:
     page = page_of(chunk)
     return "" if page is None else shown(str(page), _NAME_WIDTH)
-
-
-def _cell(text: str) -> str:
-    return f'<td style="text-align: left; white-space: pre-wrap">{escaped(text)}</td>'
 
 
 def _kind_text(source: SourceReport) -> str:

@@ -116,7 +116,7 @@ def test_a_key_in_the_error_of_a_call_is_not_told():
     model = Model(reply=by_step, error=lambda number: PermissionError(said) if number == 1 else None)
     with pytest.warns(ModelWarning) as warned:
         answer = chain_of(model, method="map_reduce", on_error="skip").answer(QUESTION)
-    told = [str(warned[0].message), answer.explain(), answer._repr_html_(), json.dumps(answer.to_dict())]
+    told = [str(warned[0].message), answer.explain(), json.dumps(answer.to_dict())]
     assert not any("0123456789" in one for one in told)
-    assert all("PermissionError: 401 Incorrect API key provided: ***" in one for one in (told[0], told[1], told[3]))
+    assert all("PermissionError: 401 Incorrect API key provided: ***" in one for one in told)
     assert str(answer.failed_calls[0].error) == said
