@@ -12,7 +12,6 @@ from pydantic_core import PydanticCustomError
 
 from oprag._internal.masking import describe
 from oprag._internal.warn import warn
-from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.search_result_blocks import Form
 from oprag.agents.working_context import WorkingContext
@@ -21,7 +20,6 @@ from oprag.options import NO_SEARCH, ContextOptions, check_choice
 
 __all__ = [
     "DEFAULT_K",
-    "NOTHING",
     "READING_TOOLS",
     "SEARCH",
     "AgentTool",

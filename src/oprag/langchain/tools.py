@@ -13,11 +13,11 @@ from langchain_core.runnables.config import patch_config
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStore
 
+from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import StoredSources
 from oprag.agents.search_result_blocks import Form, plain_blocks
 from oprag.agents.tools import (
     DEFAULT_K,
-    NOTHING,
     READING_TOOLS,
     SEARCH,
     ReadingTool,

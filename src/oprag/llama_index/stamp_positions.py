@@ -12,9 +12,9 @@ from pydantic import Field, SkipValidation, field_validator
 
 from oprag.adapters.fields import HELP, PUBLIC_CONFIG, OptionFields
 from oprag.errors import ChunkError
-from oprag.llama_index.nodes import chunk_of
 from oprag.options import SourceKey, check_key
 from oprag.positions.stamp import given_source, stamps
+from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import with_metadata
 
 __all__ = ["StampPositions"]

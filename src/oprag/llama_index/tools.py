@@ -18,11 +18,11 @@ from pydantic import BaseModel, ValidationError
 
 from oprag._internal.sync_async import Step, Steps, run_async, run_sync
 from oprag.adapters.fields import OPTIONS
+from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.search_result_blocks import Form
 from oprag.agents.tools import (
     DEFAULT_K,
-    NOTHING,
     READING_TOOLS,
     SEARCH,
     ReadingTool,

@@ -33,7 +33,7 @@ from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.llama_index.embeddings import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
-from oprag.llama_index.nodes import chunk_of, chunks_of, shown_nodes
+from oprag.llama_index.nodes import chunks_of, shown_nodes
 from oprag.llama_index.wrapped import Searched, docstores_in, searched_by, searched_in, store_of, wrapped_in
 from oprag.options import ContextOptions, refuse_filter
 from oprag.pipeline.neighbors import NeighborReader
@@ -41,6 +41,7 @@ from oprag.pipeline.select import warn_about_few
 from oprag.positions.retrieved import SearchedStore
 from oprag.stores.adapter import StoreAdapter, StoredChunk, adapter_of
 from oprag.stores.listing import can_list, searched_store
+from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.stored_neighbors import StoredNeighbors
 
 if TYPE_CHECKING:

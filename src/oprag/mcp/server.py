@@ -18,9 +18,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from oprag._internal.masking import masked_error
+from oprag.agents.numbered_text import NOTHING
 from oprag.agents.reading import Reading, StoredSources
 from oprag.agents.tools import (
-    NOTHING,
     READING_TOOLS,
     SEARCH,
     AgentTool,
