@@ -193,13 +193,6 @@ class OrderPreservingChain(
         check_needs(options, embeddings=self.embeddings is not None, read_source=self._reader is not None)
         options.numbered(self._retriever.context_options)
 
-    def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
-        check_methods(methods)
-        compared = [replace(self._options, method=method) for method in methods]
-        for options in compared:
-            self._check_method(options)
-        return compared
-
     from_chain_type = classmethod(from_chain_type)  # type: ignore[pydantic-field]
 
     @property
@@ -359,7 +352,7 @@ class OrderPreservingChain(
             ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
         kept: list[Answer] = []
-        compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
+        compared = partial(self._compared, methods=methods, kept=kept)
         self._run(compared, {**inputs, self.input_key: question}, config)
         return MethodAnswers(question, tuple(kept))
 
@@ -368,7 +361,7 @@ class OrderPreservingChain(
     ) -> MethodAnswers:
         """Async version of `answer_with`."""
         kept: list[Answer] = []
-        compared = partial(self._compared, options=self._checked_methods(methods), kept=kept)
+        compared = partial(self._compared, methods=methods, kept=kept)
         await self._arun(compared, {**inputs, self.input_key: question}, config)
         return MethodAnswers(question, tuple(kept))
 
@@ -425,11 +418,15 @@ class OrderPreservingChain(
         return output, drive(*self._question(inputs, config, self._options), streaming=streaming)
 
     def _compared(
-        self, given: Any, config: RunnableConfig, *, options: list[MethodOptions], kept: list[Answer]
+        self, given: Any, config: RunnableConfig, *, methods: Sequence[str], kept: list[Answer]
     ) -> Steps[dict[str, Any]]:
         """Answer a question with several methods that share contexts and replies."""
+        check_methods(methods)
+        compared = [replace(self._options, method=method) for method in methods]
+        for options in compared:
+            self._check_method(options)
         inputs = checked_inputs(given, self.input_key, self._used_inputs)
-        kept += yield from drive_each([self._question(inputs, config, one) for one in options])
+        kept += yield from drive_each([self._question(inputs, config, one) for one in compared])
         return {answer.method: answer.text for answer in kept}
 
     def _question(

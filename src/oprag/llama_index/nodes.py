@@ -20,7 +20,7 @@ from oprag.pipeline.render import SHOWN_SEPARATOR
 from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import united, with_metadata
 
-__all__ = ["chunk_of", "chunks_of", "nodes_of", "shown_nodes"]
+__all__ = ["annotated", "chunk_of", "chunks_of", "nodes_of", "shown_nodes"]
 
 
 def chunks_of(nodes: Any) -> list[Chunk]:
@@ -60,7 +60,7 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
             each = len(of_passage) == len(passage.chunks)
             ranks += [chunk.rank for chunk in passage.chunks] if each else [passage.rank]
         return RankedList(nodes, ranks)
-    given = (_annotated(chunk) if annotate else chunk.origin for chunk in context.kept)
+    given = (annotated(chunk) if annotate else chunk.origin for chunk in context.kept)
     return RankedList(given, [chunk.rank for chunk in context.kept])
 
 
@@ -72,9 +72,11 @@ def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
     return [_passage_node(passage)]
 
 
-def _annotated(chunk: Chunk) -> NodeWithScore:
+def annotated(chunk: Chunk, **more: Any) -> NodeWithScore:
+    """The node of a chunk with its rank and position, and more, in the metadata."""
     scored: NodeWithScore = chunk.origin
-    return scored.model_copy(update={"node": with_metadata(scored.node, {METADATA_KEY: chunk_to_dict(chunk)})})
+    about = {METADATA_KEY: {**chunk_to_dict(chunk), **more}}
+    return scored.model_copy(update={"node": with_metadata(scored.node, about)})
 
 
 def _passage_node(passage: Passage) -> NodeWithScore:

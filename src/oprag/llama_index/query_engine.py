@@ -306,7 +306,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
             OptionError: A method is unknown, or its requirements are missing; raised before any model call.
             ModelError: A model call failed, and `on_error="raise"` or the answer depends on it.
         """
-        steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
+        steps = self._compared(question, methods, choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return run_sync(steps)
 
@@ -320,7 +320,7 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
         chat_history: Sequence[Any] = (),
     ) -> MethodAnswers:
         """Async version of `answer_with`."""
-        steps = self._compared(question, self._checked_methods(methods), choices, chat_history)
+        steps = self._compared(question, methods, choices, chat_history)
         with self.callback_manager.as_trace("query"):
             return await run_async(steps)
 
@@ -428,13 +428,11 @@ class OrderPreservingQueryEngine(MethodFields, IndexFields, BaseQueryEngine):
                 nodes.setdefault(scored.node.node_id, scored)
         return [*nodes.values(), *more]
 
-    def _checked_methods(self, methods: Sequence[str]) -> list[MethodOptions]:
-        check_methods(methods)
-        return [self._checked_options(method=method) for method in methods]
-
     def _compared(
-        self, question: str, compared: list[MethodOptions], choices: Sequence[str], chat_history: Sequence[Any]
+        self, question: str, methods: Sequence[str], choices: Sequence[str], chat_history: Sequence[Any]
     ) -> Steps[MethodAnswers]:
+        check_methods(methods)
+        compared = [self._checked_options(method=method) for method in methods]
         answers = yield from drive_each(self._begun(question, one, choices, chat_history) for one in compared)
         return MethodAnswers(question, tuple(answers))
 

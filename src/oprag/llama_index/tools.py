@@ -11,7 +11,6 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices.base import BaseIndex
-from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, ToolOutput
 from llama_index.core.workflow import Context as WorkflowContext
 from pydantic import BaseModel, ValidationError
@@ -34,16 +33,14 @@ from oprag.agents.tools import (
     warn_if_unreadable,
 )
 from oprag.agents.working_context import Delta, WorkingContext
-from oprag.chunk import Chunk, chunk_to_dict
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.llama_index.cited_messages import blocks_of
+from oprag.llama_index.nodes import annotated
 from oprag.llama_index.retriever import OrderPreservingRetriever
 from oprag.llama_index.search_results import gather_search_results, working_context_of
 from oprag.llama_index.vectors import chunk_of_stored
 from oprag.options import NO_SEARCH, ContextOptions, refuse_options
-from oprag.pipeline.context_report import METADATA_KEY
-from oprag.stores.llama_index_nodes import with_metadata
 
 __all__ = ["SearchTool", "blocks", "create_reading_tools", "create_search_tool", "sources_of", "tool_retriever"]
 
@@ -141,7 +138,7 @@ def create_search_tool(
             tool_name=name,
             blocks=blocks_of(delta.content if delta else NOTHING),
             raw_input={"args": (), "kwargs": {"query": query}},
-            raw_output=[_numbered(chunk, delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
+            raw_output=[annotated(chunk, number=delta.ranks.get(chunk.rank)) for chunk in found.kept] if delta else [],
         )
 
     tool = _tool_of(SearchTool, search, name, description, schema_of(SEARCH))
@@ -221,13 +218,6 @@ def tool_retriever(retriever: Any, options: dict[str, Any]) -> OrderPreservingRe
             options.pop("k")
         return OrderPreservingRetriever(retriever=retriever.as_retriever(similarity_top_k=candidates), **options)
     return OrderPreservingRetriever(retriever=retriever, **options)
-
-
-def _numbered(chunk: Chunk, number: int | None) -> NodeWithScore:
-    """The node of a chunk with its number, rank and position in the metadata."""
-    scored: NodeWithScore = chunk.origin
-    annotation = {METADATA_KEY: {**chunk_to_dict(chunk), "number": number}}
-    return scored.model_copy(update={"node": with_metadata(scored.node, annotation)})
 
 
 def _itself(output: ToolOutput) -> ToolOutput:
@@ -323,7 +313,7 @@ def _reading_tool(tool: ReadingTool, name: str, sources: StoredSources, gatherin
                 partial(gather_search_results, ctx, reading.chunks, gathering, f"{name}: {given}", note=reading.note)
             )
             text, numbers = delta.text, dict(delta.ranks)
-        nodes = [_numbered(chunk, numbers.get(chunk.rank)) for chunk in reading.chunks]
+        nodes = [annotated(chunk, number=numbers.get(chunk.rank)) for chunk in reading.chunks]
         return ToolOutput(tool_name=name, content=text, raw_input={"args": (), "kwargs": given}, raw_output=nodes)
 
     return _tool_of(FunctionTool, read, name, tool.description, schema)

@@ -131,7 +131,10 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         nodes = yield Step(lambda: search.retrieve(query), lambda: search.aretrieve(query))
         warn_about_few(nodes, options.k)
         for one in postprocessors:
-            nodes = yield _processed(one, nodes, query)
+            nodes = yield Step(
+                partial(one.postprocess_nodes, nodes, query_bundle=query),
+                partial(one.apostprocess_nodes, nodes, query_bundle=query),
+            )
         return (yield from self._context(nodes, query, options, sources, as_nodes=as_nodes))
 
     def _context(
@@ -169,7 +172,9 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         store = None
         if searched is not None and searched.vector_store is not None and same:
             store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
-        vectors = VectorSources(embedder, self.vector_cache, store, _embedded_text, "embed_model")
+        # LlamaIndex embeds a text with its metadata.
+        embedded = lambda chunk: chunk.origin.node.get_content(MetadataMode.EMBED)  # noqa: E731
+        vectors = VectorSources(embedder, self.vector_cache, store, embedded, "embed_model")
         shared = searched is not None and embedder is not None and same
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
@@ -178,7 +183,8 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         docstores = list[BaseDocumentStore]()
         inputs = replace(inputs, store=self._searched_store, place_each=self._place_each)
         if any(chunk.parent_id is not None for chunk in inputs.chunks):
-            docstores = self._docstores()
+            given = [] if self.index is None else [searched_in(self.index).docstore]
+            docstores = [*given, *docstores_in(self._searched)]
             chunks = yield Step(lambda: with_absolute_spans(inputs.chunks, docstores))
             inputs = replace(inputs, chunks=chunks, placed={})
         if inputs.undecided(options):
@@ -222,11 +228,6 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         """What was searched, for warnings."""
         option = "position_key" if self._searches() else "index"
         return searched_store(self._searched_stores(), "check_positions(index)", option)
-
-    def _docstores(self) -> list[BaseDocumentStore]:
-        """The docstores of the searched nodes and their parents."""
-        given = [] if self.index is None else [searched_in(self.index).docstore]
-        return [*given, *docstores_in(self._searched)]
 
     def _model(self) -> Any:
         """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""
@@ -305,19 +306,6 @@ def refuse_reordered(retriever: Any) -> None:
     for inner in wrapped_in(retriever):
         if isinstance(inner, BaseRetriever):
             refuse_reordered(inner)
-
-
-def _embedded_text(chunk: Chunk) -> str:
-    """The text of a node that LlamaIndex embeds: its text with its metadata."""
-    text: str = chunk.origin.node.get_content(MetadataMode.EMBED)
-    return text
-
-
-def _processed(postprocessor: BaseNodePostprocessor, nodes: list[NodeWithScore], query: QueryBundle) -> Step:
-    return Step(
-        lambda: postprocessor.postprocess_nodes(nodes, query_bundle=query),
-        lambda: postprocessor.apostprocess_nodes(nodes, query_bundle=query),
-    )
 
 
 def neighbor_reader(source: Any, retriever: BaseRetriever | None) -> NeighborReader:
