@@ -9,7 +9,6 @@ import pytest
 import uvicorn
 
 from oprag.mcp.http import PATH, with_token
-from oprag.mcp.sdk import http_app
 from oprag.mcp.server import create_mcp_server
 from tests.mcp.clients import over_http
 from tests.mcp.test_server import vector_store
@@ -19,7 +18,7 @@ TOKEN = "a token that nobody guesses"
 
 @pytest.fixture(scope="module")
 def address():
-    app = with_token(http_app(create_mcp_server(vector_store(), k=4)), TOKEN)
+    app = with_token(create_mcp_server(vector_store(), k=4).streamable_http_app(), TOKEN)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(app, log_level="warning")

@@ -7,8 +7,6 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from oprag.mcp.sdk import http_app
-
 __all__ = ["HOST", "PATH", "serve"]
 
 HOST, PATH = "127.0.0.1", "/mcp"
@@ -21,7 +19,7 @@ def serve(server: Any, port: int, token: str) -> None:
     """Serve until interrupted, on the loopback interface, to requests with this bearer token."""
     import uvicorn
 
-    uvicorn.run(with_token(http_app(server), token), host=HOST, port=port, log_level="warning")
+    uvicorn.run(with_token(server.streamable_http_app(), token), host=HOST, port=port, log_level="warning")
 
 
 def with_token(app: _App, token: str) -> _App:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-__all__ = ["CallContext", "Server", "ToolError", "http_app", "read_only", "result", "result_type", "session_of"]
+__all__ = ["READ_ONLY", "CallContext", "CallToolResult", "Server", "ToolError", "result", "session_of"]
 
 try:
     # Major 2. mypy sees one of the two majors.
@@ -24,23 +21,18 @@ ToolError: type[Exception] = _exceptions.ToolError
 """An error that the model reads."""
 
 _types = import_module("mcp.types")
+CallToolResult: Any = _types.CallToolResult
+READ_ONLY: Any = _types.ToolAnnotations(
+    readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False
+)
+"""The annotations of a tool that changes nothing and reaches nothing but the store."""
 _SESSION_HEADER = "mcp-session-id"
 
 
 def result(text: str, structured: Mapping[str, Any]) -> Any:
     """The result of a tool: text for the model, and the same as data."""
     content = [{"type": "text", "text": text}]
-    return _types.CallToolResult.model_validate({"content": content, "structuredContent": structured})
-
-
-def result_type() -> Any:
-    """The type that tools return."""
-    return _types.CallToolResult
-
-
-def read_only() -> Any:
-    """The annotations of a tool that changes nothing and reaches nothing but the store."""
-    return _types.ToolAnnotations(readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False)
+    return CallToolResult.model_validate({"content": content, "structuredContent": structured})
 
 
 def session_of(context: Any) -> str | None:
@@ -53,9 +45,3 @@ def session_of(context: Any) -> str | None:
         return ""
     session: str | None = request.headers.get(_SESSION_HEADER)
     return session
-
-
-def http_app(server: Any) -> Starlette:
-    """The ASGI application of a server, at the path /mcp."""
-    app: Starlette = server.streamable_http_app()
-    return app

@@ -36,7 +36,7 @@ from oprag.chunk import Chunk
 from oprag.context import Context
 from oprag.errors import OpragError
 from oprag.index.document_index import DocumentIndex
-from oprag.mcp.sdk import CallContext, Server, ToolError, read_only, result, result_type, session_of
+from oprag.mcp.sdk import READ_ONLY, CallContext, CallToolResult, Server, ToolError, result, session_of
 from oprag.options import ContextOptions, check_count
 
 __all__ = ["FoundPassages", "create_mcp_server", "server_of"]
@@ -148,7 +148,7 @@ def _server(name: str, opened: Callable[[Any], Any], *, numbered: bool) -> Any:
                 name=tool.name,
                 title=tool.name.replace("_", " ").capitalize(),
                 description=tool.description,
-                annotations=read_only(),
+                annotations=READ_ONLY,
                 structured_output=True,
             )
     return server
@@ -177,7 +177,7 @@ class _Tools:
                 # Messages of stores can contain keys.
                 raise ToolError(masked_error(error)) from error
 
-        returned: Any = str if outline else Annotated[result_type(), FoundPassages]
+        returned: Any = str if outline else Annotated[CallToolResult, FoundPassages]
         call.__name__ = tool.name
         call.__annotations__ = {"context": CallContext, "return": returned}
         call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

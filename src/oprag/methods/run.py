@@ -198,7 +198,7 @@ Vectors = tuple[Sequence[Any], Sequence[Any]]
 class Backend(ABC):
     """The components of a framework that answer one question; errors of the model are returned in the `Completion`."""
 
-    limit: Limit  # limit of concurrent calls
+    limit: Limit  # of concurrent calls
     reader: SourceReader | None = None  # reads the full text of sources, if available
     found: dict[str, Context] = field(default_factory=dict)  # cache of contexts by question
     # Replies by prompt, which are reused instead of calling the model.
