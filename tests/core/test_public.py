@@ -97,6 +97,15 @@ print(len({"numpy", "sqlite3"} & set(sys.modules)))
     assert run_python(code) == "0\n"
 
 
+def test_a_retriever_loads_neither_methods_nor_readers_of_files():
+    code = """
+import sys
+from oprag.langchain import OrderPreservingRetriever
+print(*{"oprag.methods.run", "oprag.methods.replies", "oprag._internal.files.reading"} & set(sys.modules))
+"""
+    assert run_python(code) == "\n"
+
+
 def test_assembling_a_context_loads_nothing_heavy():
     code = """
 import sys

@@ -13,12 +13,13 @@ from oprag.errors import MissingExtraError
 __all__ = ["import_extra", "loader", "set_public_module"]
 
 
-def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+def loader(package: str, places: Mapping[str, str], *, renames: bool = True) -> Callable[[str], Any]:
     """Return a module-level `__getattr__` that imports names on first access.
 
     Args:
         package: The package that exports the names.
         places: The module of each name.
+        renames: Whether tracebacks and reprs show the package instead of that module.
     """
 
     def load(name: str) -> Any:
@@ -27,7 +28,7 @@ def loader(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         module = import_module(places[name])
         public = getattr(module, name)
         # Names exported by a subpackage keep the subpackage as their module.
-        if not hasattr(module, "__path__"):
+        if renames and not hasattr(module, "__path__"):
             set_public_module(package, public)
         setattr(sys.modules[package], name, public)
         return public

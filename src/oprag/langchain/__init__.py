@@ -10,13 +10,13 @@ except ImportError as error:
     raise MissingExtraError("oprag.langchain", "langchain") from error
 
 from oprag._internal.lazy import loader
-from oprag.langchain.compressor import OrderPreservingCompressor
 from oprag.langchain.documents import chunks_of, stamp_positions
 from oprag.langchain.retriever import OrderPreservingRetriever
 
 if TYPE_CHECKING:
     from oprag.langchain.chain import OrderPreservingChain
     from oprag.langchain.cited_messages import cited_message
+    from oprag.langchain.compressor import OrderPreservingCompressor
     from oprag.langchain.embeddings import LocalEmbeddings, as_embedder
     from oprag.langchain.index_retriever import DocumentIndexRetriever
     from oprag.langchain.middleware import OrderPreservingMiddleware, WorkingContextState
@@ -52,6 +52,7 @@ __getattr__ = loader(
         "DocumentIndexRetriever": "oprag.langchain.index_retriever",
         "LocalEmbeddings": "oprag.langchain.embeddings",
         "OrderPreservingChain": "oprag.langchain.chain",
+        "OrderPreservingCompressor": "oprag.langchain.compressor",
         "OrderPreservingMiddleware": "oprag.langchain.middleware",
         "WorkingContextState": "oprag.langchain.middleware",
         "as_embedder": "oprag.langchain.embeddings",

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from oprag._internal.files.fork_safe import ForkSafeLock
-from oprag._internal.files.reading import open_regular, resolved, same_drive
 from oprag._internal.filter_key import filter_key
 from oprag._internal.masking import describe, error_text, masked_error, shown
 from oprag._internal.warn import warn
@@ -99,6 +98,8 @@ class SourceFolder:
         Raises:
             SourceReadError: The file is missing, not allowed, too large or unreadable.
         """
+        from oprag._internal.files.reading import open_regular  # only a folder needs it
+
         try:
             path = self._path(name)
             with open_regular(path, follow_links=False, below=self._folder) as file:
@@ -115,6 +116,8 @@ class SourceFolder:
 
     def _path(self, name: str) -> Path:
         """Return the path of an allowed file, with all links resolved."""
+        from oprag._internal.files.reading import resolved, same_drive
+
         folder = self._folder
         paths = [resolved(path) for path in (folder / name, Path.cwd() / name) if same_drive(folder, path)]
         inside = [path for path in paths if path.is_relative_to(folder)]

@@ -7,7 +7,6 @@ import io
 import os
 import re
 import stat
-import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from contextlib import ExitStack
 from pathlib import Path, PurePath
@@ -138,6 +137,8 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
     except (OSError, ValueError) as cause:
         why = "is a folder" if path.is_dir() else getattr(cause, "strerror", None) or str(cause)
         raise InputFileError(f"cannot read the {what} {path}: {why}", str(path)) from cause
+    import tomllib  # not needed where only texts are read
+
     try:
         read = tomllib.loads(file_text(str(path), data))
         if _has_huge_integer(read):
