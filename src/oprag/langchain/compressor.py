@@ -45,6 +45,7 @@ class OrderPreservingCompressor(EmbeddingsFields, ContextFields, BaseDocumentCom
         ValidationError: An option is unknown or invalid (pydantic's error, which is a ValueError).
 
     Example:
+        >>> from langchain_core.documents import Document
         >>> documents = [Document(text, metadata={"source": "abc", "start_index": "abc".index(text)}) for text in "cab"]
         >>> [document.page_content for document in OrderPreservingCompressor(k=2).compress_documents(documents, "?")]
         ['a', 'c']
