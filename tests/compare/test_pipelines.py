@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 from llama_index.core import VectorStoreIndex
-from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms import ChatMessage, CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeWithScore, TextNode
 
@@ -290,6 +290,13 @@ def test_a_query_engine_is_queried_with_its_nodes_and_tokens(tmp_path):
     row = compare(asked(engine).replace(metrics=["token_f1", "evidence_coverage"]), tmp_path / "r.db").rows[0]
     assert row["tokens"] == 52
     assert row["evidence_coverage"] > 0
+
+
+def test_a_chat_that_is_a_completion_is_counted_once(tmp_path):
+    def chat(question: str) -> str:
+        return str(Talking().chat([ChatMessage(question)]).message.content)
+
+    assert compare(asked(chat), tmp_path / "r.db").rows[0]["tokens"] == 52
 
 
 def test_concurrent_answers_keep_their_tokens_apart(tmp_path):

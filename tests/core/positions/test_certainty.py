@@ -86,6 +86,12 @@ LIST = {
         "unknown",
         "contradict each other",
     ),
+    "offsets of sections that do not contradict each other": (
+        [{"start_index": start, "Header 2": name} for start, name in [(0, "One"), (900, "Two"), (400, "Three")]],
+        None,
+        "unknown",
+        "contradict each other",
+    ),
     "page and offset": (on_pages(offsets(0, 90, 0, 90), 2, 2, 1, 1), "cdab", "assumed", ""),
     "a page for each chunk": (pages(3, 1, 2), "bca", "known", ""),
     "a page for several": (pages(2, 1, 2, 1), None, "unknown", "share a page"),
