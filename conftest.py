@@ -1,4 +1,4 @@
-"""What is tested on Python 3.14 without a compiler: WordLlama has no wheel there."""
+"""Examples in docstrings, and what is tested on Python 3.14 without a compiler: WordLlama has no wheel there."""
 
 import sys
 from collections.abc import Generator
@@ -7,6 +7,18 @@ from importlib.util import find_spec
 import pytest
 
 from oprag.errors import MissingExtraError
+from oprag.methods import registry
+
+
+@pytest.fixture(autouse=True)
+def _forget_methods_of_examples(request: pytest.FixtureRequest) -> Generator[None]:
+    """Forget a method that an example registers; other tests list all methods."""
+    before = dict(registry._methods)
+    yield
+    if isinstance(request.node, pytest.DoctestItem):
+        registry._methods.clear()
+        registry._methods.update(before)
+
 
 if sys.version_info >= (3, 14) and find_spec("wordllama") is None:
     # The core and the two frameworks are tested, except for examples with the local embedder.
@@ -14,7 +26,7 @@ if sys.version_info >= (3, 14) and find_spec("wordllama") is None:
     collect_ignore += ["tests/core/embedding/test_static.py", "tests/adapters/contract/test_local_embeddings.py"]
     collect_ignore += [f"src/oprag/{folder}" for folder in ("cli", "compare", "mcp")]
     collect_ignore += ["src/oprag/__init__.py"]
-    collect_ignore += ["src/oprag/langchain/local_embeddings.py", "src/oprag/llama_index/local_embedding.py"]
+    collect_ignore += ["src/oprag/langchain/embeddings.py", "src/oprag/llama_index/embeddings.py"]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call() -> Generator[None]:
