@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = [
     "heading_levels",
     "is_by_store",
     "level_fields",
+    "name_headings",
     "with_usual_fields",
 ]
 
@@ -143,6 +144,11 @@ def level_fields(fields: tuple[Any, ...]) -> Mapping[str, int]:
     """Return which metadata keys contain the heading of a level, from 0; cached, as chunks of a store share them."""
     found = ((name, _LEVEL_FIELD.fullmatch(str(name))) for name in fields)
     return {name: int(level[1]) - 1 for name, level in found if level}
+
+
+def name_headings(metadata: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a splitter that cuts at headings wrote some of these metadata."""
+    return any(map(level_fields, {tuple(one) for one in metadata}))
 
 
 def heading_levels(metadata: Mapping[str, Any]) -> list[str]:

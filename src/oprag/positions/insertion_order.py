@@ -149,10 +149,11 @@ def _without_room(series: _Series) -> frozenset[int]:
     for index, key in known:
         room = key[series.start] - end
         needed = sum(len(texts[one]) for one in range(last + 1, index))
-        if (last < 0 or low < key) and room < needed / 2:
-            unsure.update(range(last + 1, index))
-        elif last < 0 or low < key:
-            free = max(free, room - needed)
+        if last < 0 or low < key:
+            if room < needed / 2:
+                unsure.update(range(last + 1, index))
+            else:
+                free = max(free, room - needed)
         last, low, end = index, key, key[series.start] + len(texts[index])
     unsure.update(index for index in range(last + 1, len(texts)) if 2 * free >= len(texts[index]))
     return frozenset(unsure)

@@ -27,7 +27,7 @@ from oprag.positions.fields import (
     WITHIN_PAGE_FIELDS,
     heading_levels,
     is_by_store,
-    level_fields,
+    name_headings,
     with_usual_fields,
 )
 from oprag.positions.source_names import source_parts
@@ -375,8 +375,7 @@ def _is_document_each(chunks: Sequence[Chunk], pages: Sequence[Key | None]) -> b
 
 def _begin_in_each_section(chunks: Sequence[Chunk], offset_field: str) -> bool:
     """Return whether a splitter cut a Markdown or HTML file at its headings before another one wrote the offsets."""
-    fields = {tuple(chunk.metadata) for chunk in chunks}
-    if _ATTRIBUTE in offset_field.split(", ") or not any(map(level_fields, fields)):
+    if _ATTRIBUTE in offset_field.split(", ") or not name_headings(chunk.metadata for chunk in chunks):
         return False
     return len({tuple(heading_levels(chunk.metadata)) for chunk in chunks}) > 1
 

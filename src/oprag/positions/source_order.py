@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from oprag.chunk import UNKNOWN_POSITION, Chunk, Key, Place, Position, PositionKind, Span, Uncertain
 from oprag.options import PositionKey
 from oprag.positions.copies import Again, copies_of
-from oprag.positions.fields import LABEL_FIELD, ROOTS, SOURCE_FIELDS, START_FIELDS, USED_FIELDS, level_fields
+from oprag.positions.fields import LABEL_FIELD, ROOTS, SOURCE_FIELDS, START_FIELDS, USED_FIELDS, name_headings
 from oprag.positions.insertion_order import Witness, agreed_order, confirmed_order
 from oprag.positions.overlaps import overlap_of, overlaps_of, successors
 from oprag.positions.readings import (
@@ -381,7 +381,7 @@ class Offsets(NamedTuple):
                 return None
             start, text = chunk.metadata[order.field], chunk.text
             new.append((start, start + len(text), text, index))
-        if any(map(level_fields, {tuple(chunk.metadata) for chunk in chunks})):
+        if name_headings(chunk.metadata for chunk in chunks):
             # Offsets may begin again in each section.
             return None
         claims = sorted([*self.claims, *new])
