@@ -422,7 +422,7 @@ def answering(task: Task, method: MethodFunction | None = None) -> Answering:
         route=result.route,
         answers=result.answers,
         passages=result.passages,
-        notes=(*result.notes, *notes, *_notes_on_calls(result, calls, task)),
+        notes=(*result.notes, *notes, *_notes_on_calls(result, calls)),
         seconds=time.perf_counter() - started,
         cited=task.options.cite,
     )
@@ -445,7 +445,7 @@ def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) 
     return calls
 
 
-def _notes_on_calls(result: Result, calls: Sequence[Call], task: Task) -> list[str]:
+def _notes_on_calls(result: Result, calls: Sequence[Call]) -> list[str]:
     """Notes on failed calls and truncated or empty replies; raise if failed calls left no answer."""
     notes: list[str] = []
     failed = [call for call in calls if call.error is not None]
