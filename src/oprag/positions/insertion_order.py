@@ -20,7 +20,7 @@ from oprag.positions.fields import (
     is_by_store,
 )
 from oprag.positions.readings import LOCATED, numberings
-from oprag.positions.values import NUMBERED, label_keys, ordinal
+from oprag.positions.values import NUMBERED, label_keys, ordinal, whole
 
 __all__ = ["Witness", "agreed_order", "confirmed_order"]
 
@@ -164,7 +164,8 @@ def _known(values: list[Any], field: str) -> _Known:
     if field == LABEL_FIELD:
         keys = label_keys(values, any_label=True)
     else:
-        numbers = [ordinal(value) for value in values]
+        read = whole if field in START_FIELDS else ordinal
+        numbers = [read(value) for value in values]
         keys = [None if number is None else (NUMBERED, number) for number in numbers]
     return [(index, key) for index, key in enumerate(keys) if key is not None]
 

@@ -110,10 +110,12 @@ def test_files_of_one_name_are_not_parts_of_one_file():
         ([0, 90, 180, 90, 0, 300, 20, 10], None),
         ([0, 0, 0, 0, 0, 0], None),
         ([0, -1, -1, -1, -1, -1, 90, -1], None),
+        # Seconds or fractions of the text are not offsets.
+        ([0.5, 12.25, 0.5, 17.75], None),
     ],
     ids=str,
 )
-def test_offsets(starts: list[int], order: list[int] | None):
+def test_offsets(starts: list[Any], order: list[int] | None):
     found = confirmed([{"start_index": start} for start in starts], [f"Text {n}." for n in range(len(starts))])
     assert (found and found.order) == order
 
