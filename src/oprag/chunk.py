@@ -378,30 +378,56 @@ def sorted_by_rank(chunks: Iterable[Chunk]) -> list[Chunk]:
 
 
 class RankedList(list[T]):
-    """A list that knows the ranks of its items, so that a second step of oprag does not use their index as the rank."""
+    """A list that knows the chunk of each item, so that a second step of oprag does not use its index as the rank."""
 
     # Slices, sums, copies and pickles are plain lists.
-    def __init__(self, items: Iterable[T], ranks: Sequence[int]) -> None:
+    def __init__(self, items: Iterable[T], chunks: Sequence[Chunk]) -> None:
         super().__init__(items)
         self._items = tuple(self)
-        self._ranks = ranks
+        self._chunks = chunks
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
     @property
-    def ranks(self) -> Sequence[int] | None:
-        """The ranks of the items; None if the list was changed."""
+    def chunks(self) -> Sequence[Chunk] | None:
+        """The chunk of each item, of a passage its first one with the rank of the passage; None if the list changed."""
         same = len(self) == len(self._items) and all(map(is_, self, self._items))
-        return self._ranks if same else None
+        return self._chunks if same else None
+
+
+def as_found(chunks: list[Chunk], items: Any) -> list[Chunk]:
+    """The chunks of these items, with what an unchanged `RankedList` knows of them; the index in others is the rank."""
+    given = items.chunks if isinstance(items, RankedList) else None
+    if given is None:
+        return chunks
+    return [
+        changed(
+            chunk,
+            rank=own.rank,
+            source=own.source,
+            place=own.place,
+            section=own.section,
+            # The metadata of a passage lack what differs among its chunks, such as the position of the first one.
+            metadata={**own.metadata, **chunk.metadata},
+        )
+        for chunk, own in zip(chunks, given, strict=True)
+    ]
 
 
 def by_rank(chunks: list[Chunk], items: Any) -> list[Chunk]:
-    """Sort the chunks of these items by rank, which is their index unless the items are an unchanged `RankedList`."""
-    ranks = items.ranks if isinstance(items, RankedList) else None
-    if ranks is None:
-        return chunks
-    return sorted_by_rank(changed(chunk, rank=rank) for chunk, rank in zip(chunks, ranks, strict=True))
+    """Sort the chunks of these items by rank."""
+    found = as_found(chunks, items)
+    return chunks if found is chunks else sorted_by_rank(found)
+
+
+def first_of(passage: Passage) -> Chunk:
+    """The first chunk of a passage, with the rank and the span of the passage."""
+    first, place = passage.chunks[0], passage.chunks[0].place
+    if place is not None and len(passage.chunks) > 1:
+        span = passage.spans[0] if len(passage.spans) == 1 else None
+        place = place._replace(span=span, run=None, number=-1)
+    return changed(first, rank=passage.rank, place=place)
 
 
 DropReason = Literal[

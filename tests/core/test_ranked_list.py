@@ -13,7 +13,8 @@ from tests.helpers import ranks, texts
 
 
 def ordered() -> RankedList[str]:
-    return RankedList(["b", "a", "c"], [7, 0, 3])
+    items = ["b", "a", "c"]
+    return RankedList(items, [Chunk(text, rank, source="s") for text, rank in zip(items, [7, 0, 3], strict=True)])
 
 
 def chunks_of(items: Any) -> list[Chunk]:
@@ -23,6 +24,7 @@ def chunks_of(items: Any) -> list[Chunk]:
 def test_the_chunks_of_such_a_list_are_sorted_by_its_ranks():
     chunks = by_rank(chunks_of(ordered()), ordered())
     assert (texts(chunks), ranks(chunks)) == (["a", "c", "b"], [0, 3, 7])
+    assert {chunk.source for chunk in chunks} == {"s"}
 
 
 def changed(change: Callable[[list[str]], object]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from oprag.chunk import Chunk, RankedList, chunk_to_dict, finite
+from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite, first_of
 from oprag.context import Context
 from oprag.errors import ChunkError
 from oprag.options import SourceKey
@@ -73,23 +73,21 @@ def documents_and_scores(searched: Any, found: Any) -> tuple[list[Document], lis
 def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None) -> list[Document]:
     """The documents of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
-        joined = (
-            Document(
-                passage.text,
-                metadata={**common_metadata(passage.chunks), METADATA_KEY: passage_to_dict(passage)},
-                id=passage.chunks[0].id if len(passage.chunks) == 1 else None,
-            )
-            for passage in context.passages
-        )
-        return RankedList(joined, [passage.rank for passage in context.passages])
-    ranks = [chunk.rank for chunk in context.kept]
+        return RankedList(map(_document_of, context.passages), [first_of(passage) for passage in context.passages])
     if not annotate:
-        return RankedList((chunk.origin for chunk in context.kept), ranks)
+        return RankedList((chunk.origin for chunk in context.kept), context.kept)
     annotated = (
         chunk.origin.model_copy(update={"metadata": {**chunk.origin.metadata, METADATA_KEY: chunk_to_dict(chunk)}})
         for chunk in context.kept
     )
-    return RankedList(annotated, ranks)
+    return RankedList(annotated, context.kept)
+
+
+def _document_of(passage: Passage) -> Document:
+    """Create one document for a passage, with the common metadata of its chunks."""
+    start = {"start_index": passage.spans[0].start} if len(passage.spans) == 1 else {}
+    metadata = {**common_metadata(passage.chunks), **start, METADATA_KEY: passage_to_dict(passage)}
+    return Document(passage.text, metadata=metadata, id=passage.chunks[0].id if len(passage.chunks) == 1 else None)
 
 
 def stamp_positions(

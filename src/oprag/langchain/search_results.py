@@ -14,7 +14,7 @@ from oprag._internal.warn import warn
 from oprag.agents.layouts import Layout, check_layout
 from oprag.agents.search_result_blocks import Form, has_blocks, is_block, text_in
 from oprag.agents.working_context import WorkingContext
-from oprag.chunk import Chunk, RankedList, changed
+from oprag.chunk import Chunk, RankedList, as_found
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain.cited_messages import without_annotations
 from oprag.langchain.documents import chunks_of
@@ -307,17 +307,9 @@ def _is_cleared(message: ToolMessage) -> bool:
 
 def _gathered(message: ToolMessage, documents: list[Document], working: WorkingContext, *, shown: bool) -> SearchResult:
     """Add a search result, and give its message the new text and numbers in its documents."""
-    chunks, note = chunks_of(documents), ""
     artifact = message.artifact
-    ranks = artifact.ranks if isinstance(artifact, RankedList) else None
-    if ranks is not None:
-        chunks = [changed(chunk, rank=rank) for chunk, rank in zip(chunks, ranks, strict=True)]
-        if isinstance(artifact, SearchArtifact):
-            note = artifact.note
-            chunks = [
-                changed(chunk, source=own.source, place=own.place, section=own.section)
-                for chunk, own in zip(chunks, artifact.chunks, strict=True)
-            ]
+    chunks = as_found(chunks_of(documents), artifact)
+    note = artifact.note if isinstance(artifact, SearchArtifact) and artifact.chunks is not None else ""
     known = len(working)
     # The tool decides the form, as the model must be one that knows it.
     form: Form = "search_result" if has_blocks(message.content) else "text"
@@ -369,7 +361,5 @@ class SearchArtifact(RankedList[Document]):
     """
 
     def __init__(self, chunks: Sequence[Chunk], note: str = "") -> None:
-        ranks = [chunk.rank for chunk in chunks]
-        super().__init__((_annotated(chunk.origin, {"rank": chunk.rank}) for chunk in chunks), ranks)
-        self.chunks = tuple(chunks)
+        super().__init__((_annotated(chunk.origin, {"rank": chunk.rank}) for chunk in chunks), chunks)
         self.note = note

@@ -12,7 +12,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite
+from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite, first_of
 from oprag.context import Context
 from oprag.errors import ChunkError
 from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
@@ -53,15 +53,15 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
     """The nodes of a context, in order; without stitching and annotation, the original objects."""
     if context.options.stitch if stitch is None else stitch:
         nodes: list[NodeWithScore] = []
-        ranks: list[int] = []
+        chunks: list[Chunk] = []
         for passage in context.passages:
             of_passage = _nodes_of(passage, stitched=True)
             nodes += of_passage
             each = len(of_passage) == len(passage.chunks)
-            ranks += [chunk.rank for chunk in passage.chunks] if each else [passage.rank]
-        return RankedList(nodes, ranks)
+            chunks += passage.chunks if each else [first_of(passage)]
+        return RankedList(nodes, chunks)
     given = (annotated(chunk) if annotate else chunk.origin for chunk in context.kept)
-    return RankedList(given, [chunk.rank for chunk in context.kept])
+    return RankedList(given, context.kept)
 
 
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:

@@ -1,14 +1,15 @@
 """Which documents come back: the same objects, one a passage, or annotated copies."""
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import giving
+from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
+from tests.adapters.langchain.conftest import RecordingChatModel, giving
 from tests.adapters.scripted import QUESTION
 
 TEXT = "The ship left at dawn. The wind was fair. Nobody looked back. At noon the fog came."
@@ -35,10 +36,16 @@ def through_compressor(documents: list[Document], **options: Any) -> list[Docume
     return OrderPreservingCompressor(**options).compress_documents(documents, QUESTION)
 
 
-SURFACES: list[Callable[..., list[Document]]] = [through_retriever, through_compressor]
+def through_chain(documents: list[Document], **options: Any) -> list[Document]:
+    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=giving(documents), **options)
+    found: list[Document] = chain.invoke({"input": QUESTION})["context"]
+    return found
 
 
-@pytest.fixture(params=SURFACES, ids=["retriever", "compressor"])
+SURFACES: list[Callable[..., list[Document]]] = [through_retriever, through_compressor, through_chain]
+
+
+@pytest.fixture(params=SURFACES, ids=["retriever", "compressor", "chain"])
 def ordered(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -93,3 +100,59 @@ def test_annotated_copies_say_rank_score_position_and_span(ordered):
             "neighbor_of": None,
         },
     ]
+
+
+def windows(*starts: int, **metadata: Any) -> list[Document]:
+    """Pieces of 20 characters of the text, in the given (rank) order."""
+    return [
+        Document(
+            TEXT[start : start + 20], id=f"w{start}", metadata={"source": "log.txt", "start_index": start, **metadata}
+        )
+        for start in starts
+    ]
+
+
+def test_stitched_documents_are_passages_of_the_text(ordered):
+    ranked = windows(60, 10, 25, 0, author="Ada")
+    ranked[1].metadata["author"] = "Bo"
+    first, last = ordered(ranked, stitch=True, annotate=True)
+    assert (first.page_content, last.page_content) == (TEXT[:45], TEXT[60:80])
+    assert (first.id, last.id) == (None, "w60")
+    about, of_last = first.metadata.pop("oprag"), last.metadata.pop("oprag")
+    # What the chunks do not share is left out, except where the passage begins.
+    assert first.metadata == {"source": "log.txt", "start_index": 0}
+    assert last.metadata == ranked[0].metadata
+    assert about["spans"] == [{"start": 0, "end": 45, "page": None}]
+    assert [(chunk["id"], chunk["rank"]) for chunk in about["chunks"]] == [("w0", 3), ("w10", 1), ("w25", 2)]
+    assert [(chunk["id"], chunk["rank"]) for chunk in of_last["chunks"]] == [("w60", 0)]
+    assert json.loads(json.dumps([about, of_last])) == [about, of_last]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"page": 4}], ids=str)
+def test_a_separator_stands_for_white_space_that_was_stripped(ordered, metadata: dict[str, Any]):
+    (found,) = ordered(sentences(1, 0, **metadata), stitch=True)
+    about = found.metadata.pop("oprag")
+    assert found.page_content == "The ship left at dawn.\n\nThe wind was fair."
+    assert [(span["start"], span["end"]) for span in about["spans"]] == [(0, 22), (23, 41)]
+    assert found.metadata == {"source": "log.txt", **metadata}
+
+
+def test_texts_that_contradict_their_offsets_are_not_joined(ordered):
+    ranked = windows(0, 10)
+    ranked[1].metadata["start_index"] = 12
+    found = ordered(ranked, stitch=True, on_uncertain="ignore")
+    assert [document.page_content for document in found] == [TEXT[:20], TEXT[10:30]]
+
+
+@pytest.mark.parametrize("order", ["rank", "reverse_rank"])
+def test_stitched_documents_in_another_order(ordered, order: str):
+    expected = [TEXT[40:60], TEXT[0:35]] if order == "rank" else [TEXT[15:35], TEXT[0:20], TEXT[40:60]]
+    found = ordered(windows(40, 0, 15), stitch=True, order=order)
+    assert [document.page_content for document in found] == expected
+
+
+def test_the_context_of_stitched_documents_has_their_texts():
+    retriever = OrderPreservingRetriever(retriever=giving(windows(60, 10, 25, 0)), stitch=True, token_budget=25)
+    context = retriever.get_context(QUESTION)
+    assert [document.page_content for document in retriever.invoke(QUESTION)] == [one.text for one in context.passages]
+    assert context.tokens <= 25
