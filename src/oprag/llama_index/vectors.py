@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
@@ -66,7 +67,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         'rank_by="cosine"; by default that of the index, else Settings.embed_model if you set it.'
     )
 
-    read_neighbors: BaseDocumentStore | VectorStoreIndex | Callable[..., Any] | None = component(
+    read_neighbors: BaseDocumentStore | BaseIndex[Any] | Callable[..., Any] | None = component(
         "An index, a docstore, or a function of a node and a number; by default the searched index."
     )
 
@@ -200,7 +201,7 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
     def _neighbor_reader(self, options: ContextOptions) -> NeighborReader | None:
         """The reader of neighbors; None if it might read chunks that the search excludes."""
         given = self.read_neighbors
-        if given is not None and not isinstance(given, VectorStoreIndex):
+        if given is not None and not isinstance(given, BaseIndex):
             return neighbor_reader(given, self._searched)
         store = self._store_of_neighbors()
         if store is None or not can_list(store):
@@ -212,8 +213,11 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         # Not `isinstance`: a subclass may search differently.
         known = type(self._searched) is VectorIndexRetriever and searched_by(self._searched)
         readable = self._where() if known else None
-        if isinstance(self.read_neighbors, VectorStoreIndex):
+        if isinstance(self.read_neighbors, BaseIndex):
             readable = searched_in(self.read_neighbors, self._searched if known else None)
+            if readable.vector_store is None and readable.restrictions:
+                # The filter of a vector search cannot be applied to a docstore that is listed.
+                return None
         return None if readable is None else store_of(readable, ("filters", "node_ids", "doc_ids"))
 
     def _searches(self) -> list[Searched]:

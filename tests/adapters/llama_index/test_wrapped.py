@@ -65,6 +65,7 @@ from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 from llama_index.core.vector_stores import ExactMatchFilter, MetadataFilters, VectorStoreInfo
+from pydantic import ValidationError
 
 from oprag import PositionKind
 from oprag._internal.warn import forget
@@ -277,6 +278,18 @@ def test_an_index_without_vectors_gives_the_order_of_its_docstore(kind: str):
     assert (found.ok, found.chunks) == (True, 12)
     assert found.sources[0].kind is PositionKind.STORE
     assert check_positions(postprocessor).sources == found.sources
+
+
+@pytest.mark.parametrize("kind", WITHOUT_VECTORS)
+def test_an_index_without_vectors_has_the_neighbors(kind: str):
+    nodes = windows("a.txt", 1)[:12]
+    index = WITHOUT_VECTORS[kind](nodes)
+    options: dict[str, Any] = {"index": index, "neighbors": 1, "read_neighbors": index}
+    found = OrderPreservingRetriever(retriever=ListRetriever(ranked(nodes[5:6])), **options).retrieve(QUESTION)
+    assert [one.node_id for one in found] == [node.node_id for node in nodes[4:7]]
+    # The filter of the search would not apply to them.
+    with pytest.raises(ValidationError, match="neighbors must pass the filter of the search"):
+        OrderPreservingRetriever(retriever=VectorIndexRetriever(INDEX, filters=FILTERS), **options)
 
 
 def test_a_retriever_of_a_property_graph_is_no_error():
