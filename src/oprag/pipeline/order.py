@@ -107,7 +107,7 @@ def _ordered_groups(groups: list[list[Chunk]], source_ranking: SourceRanking) ->
     keys = [source_ranking(_by_position(group, missing_first=False)) for group in groups]
     try:
         ranking = sorted(range(len(groups)), key=keys.__getitem__)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise OptionError(f"source_ranking returned keys that cannot be compared: {error}", source_ranking) from error
     return [groups[index] for index in ranking]
 

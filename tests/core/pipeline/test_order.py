@@ -2,6 +2,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from oprag import Chunk, arrange
@@ -69,9 +70,10 @@ def test_each_source_order(source_ranking, expected):
     assert texts(arrange(three_sources(), source_ranking=source_ranking)) == expected
 
 
-def test_keys_that_cannot_be_compared_are_refused():
+@pytest.mark.parametrize("key", ["text", np.zeros(2)], ids=["types", "arrays"])
+def test_keys_that_cannot_be_compared_are_refused(key: Any):
     def mixed(chunks):
-        return chunks[0].source if len(chunks) > 1 else 1
+        return key if len(chunks) > 1 else 1
 
     with pytest.raises(OptionError, match="source_ranking returned keys that cannot be compared") as caught:
         arrange(three_sources(), source_ranking=mixed)
