@@ -406,6 +406,7 @@ def as_found(chunks: list[Chunk], items: Any) -> list[Chunk]:
             chunk,
             rank=own.rank,
             source=own.source,
+            score=own.score if chunk.score is None else chunk.score,
             place=own.place,
             section=own.section,
             # The metadata of a passage lack what differs among its chunks, such as the position of the first one.
@@ -422,12 +423,13 @@ def by_rank(chunks: list[Chunk], items: Any) -> list[Chunk]:
 
 
 def first_of(passage: Passage) -> Chunk:
-    """The first chunk of a passage, with the rank and the span of the passage."""
+    """The first chunk of a passage, with the rank, score and span of the passage."""
     first, place = passage.chunks[0], passage.chunks[0].place
+    best = min(passage.chunks, key=attrgetter("rank"))
     if place is not None and len(passage.chunks) > 1:
         span = passage.spans[0] if len(passage.spans) == 1 else None
         place = place._replace(span=span, run=None, number=-1)
-    return changed(first, rank=passage.rank, place=place)
+    return changed(first, rank=best.rank, score=best.score, place=place)
 
 
 DropReason = Literal[

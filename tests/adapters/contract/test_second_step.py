@@ -9,7 +9,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from oprag import langchain, llama_index
-from tests.adapters.langchain.conftest import store_of
+from tests.adapters.langchain.conftest import giving, store_of
 from tests.adapters.llama_index.conftest import HashedWords
 from tests.adapters.scripted import QUESTION
 
@@ -70,6 +70,19 @@ def test_sources_keep_the_names_that_a_function_gave_them(twice: Any):
     found = [(sentence(number), {"title": "Book", "chunk_index": number}) for number in FOUND]
     once, again = twice(found, {"source_key": lambda chunk: chunk.metadata["title"]}, {})
     assert again == once == [sentence(number) for number in sorted(FOUND)]
+
+
+@pytest.mark.parametrize("stitch", [False, True])
+def test_scores_of_a_search_are_not_lost(stitch: bool):
+    scored = [("a", 0, 0.9), ("b", 0, 0.8), ("b", 9, 0.7), ("a", 9, 0.1)]
+    found = [
+        (Document(sentence(number), metadata={"source": name, "chunk_index": number}), score)
+        for name, number, score in scored
+    ]
+    documents = langchain.OrderPreservingRetriever(retriever=giving(found), stitch=stitch).invoke(QUESTION)
+    by_sum = langchain.OrderPreservingCompressor(source_ranking="score_sum")
+    # By the sum of 1 / (1 + rank), it would be a.
+    assert [one.metadata["source"] for one in by_sum.compress_documents(documents, QUESTION)] == list("bbaa")
 
 
 @pytest.mark.parametrize("stitch", [False, True])
