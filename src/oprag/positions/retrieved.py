@@ -215,11 +215,13 @@ def warn_about(
     certainty = "unknown" if found else certainty
     found += about_positions
     for doubt in found if options.on_uncertain != "ignore" else ():
+        searched = store()
+        action = _action(doubt, searched, options)
         if options.on_uncertain == "error":
-            raise UncertainOrderError(_message(doubt, store()), doubt.chunks[0])
+            raise UncertainOrderError(_message(doubt, action), doubt.chunks[0])
         # The warning about the misspelled key covers this already.
         if not (explained and doubt.cause is MISSING):
-            _warn(doubt, store())
+            _warn(doubt, action, searched.id)
     return found, certainty
 
 
@@ -280,30 +282,33 @@ def _about_positions(placed: Placed, kept: Sequence[Chunk]) -> tuple[list[Doubt]
     return [Doubt(cause, cause, chunks) for cause, chunks in causes.items()], certainty
 
 
-def _warn(doubt: Doubt, store: SearchedStore) -> None:
-    """Warn once for each cause and source of a store."""
+def _warn(doubt: Doubt, action: str, store: str) -> None:
+    """Warn once for each cause and source of the store with this id."""
     category: type[OpragWarning] = PositionWarning
     names = {chunk.source or "": None for chunk in doubt.chunks}
     if doubt.cause in _ABOUT_SOURCES:
         # The names are not known, but chunks of another loader have other fields.
         fields = READ_FIELDS.intersection(chain.from_iterable(chunk.metadata for chunk in doubt.chunks))
         category, names = SourceWarning, dict.fromkeys(["", *fields])
-    more = f"{doubt.what}; more sources are affected; {_action(doubt, store)}"
-    warn_about_some(_message(doubt, store), category, doubt.cause, group=store.id, names=names, more=more)
+    more = f"{doubt.what}; more sources are affected; {action}"
+    warn_about_some(_message(doubt, action), category, doubt.cause, group=store, names=names, more=more)
 
 
-def _message(doubt: Doubt, store: SearchedStore) -> str:
+def _message(doubt: Doubt, action: str) -> str:
     """Say what is wrong, in which source, and what to do, in at most 200 characters."""
     names = list(dict.fromkeys(chunk.source for chunk in doubt.chunks if chunk.source is not None))
     more = f" and {counted(len(names) - 1, 'more source')}" if len(names) > 1 else ""
-    action = _action(doubt, store)
     room = _MAX_LENGTH - len(f"{doubt.what} ({more}); {action}")
     where = f" ({shown(names[0], room, repr, end=True)}{more})" if names else ""
     return f"{doubt.what}{where}; {action}"
 
 
-def _action(doubt: Doubt, store: SearchedStore) -> str:
+def _action(doubt: Doubt, store: SearchedStore, options: ContextOptions) -> str:
     """Return one call or option that helps."""
+    if doubt.cause is MISSING and options.position_key is not None:
+        return "check the values of position_key"
+    if doubt.cause is UNNAMED and options.source_key is not None:
+        return "check the values of source_key"
     option = "source_key" if doubt.cause in _ABOUT_SOURCES else store.option
     # An earlier search decided places from a store.
     decided = option == "position_key" and any(chunk.place is not None for chunk in doubt.chunks)

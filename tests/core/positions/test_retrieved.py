@@ -375,3 +375,12 @@ def test_the_action_depends_on_what_was_searched(store, action):
     with pytest.warns(PositionWarning) as caught:
         warn_about(placed, placed.chunks, ContextOptions(), lambda: store)
     assert str(caught[0].message).endswith(f"; {action}")
+
+
+@pytest.mark.parametrize("option", ["position_key", "source_key"])
+@pytest.mark.parametrize("key", ["when", lambda chunk: chunk.metadata["when"]], ids=["name", "function"])
+def test_an_option_that_was_given_is_not_asked_for_again(option, key):
+    name = {"source": "book"} if option == "position_key" else {}
+    chunks = [Chunk("a", 0, metadata={"when": 4, **name}), Chunk("b", 1, metadata={"when": None, **name})]
+    with pytest.warns((PositionWarning, SourceWarning), match=f"; check the values of {option}$"):
+        build_context(chunks, **{option: key})
