@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from llama_index.core.schema import (
+    BaseNode,
+    Document,
     MetadataMode,
+    Node,
     NodeRelationship,
     NodeWithScore,
     TextNode,
@@ -67,9 +70,15 @@ def nodes_of(context: Context, *, annotate: bool, stitch: bool | None = None) ->
 def _nodes_of(passage: Passage, *, stitched: bool) -> list[NodeWithScore]:
     """One node for a passage, or its original nodes if some are images or tables, which cannot be joined with text."""
     nodes: list[NodeWithScore] = [chunk.origin for chunk in passage.chunks]
-    if not stitched or any(type(scored.node) is not TextNode for scored in nodes):
+    if not stitched or not all(_is_text(scored.node) for scored in nodes):
         return nodes
     return [_passage_node(passage)]
+
+
+def _is_text(node: BaseNode) -> bool:
+    """Whether a node is nothing but text; documents are nodes where an index was made without a splitter."""
+    media = ("image_resource", "audio_resource", "video_resource")
+    return type(node) in (TextNode, Node, Document) and not any(getattr(node, name, None) for name in media)
 
 
 def annotated(chunk: Chunk, **more: Any) -> NodeWithScore:

@@ -12,6 +12,8 @@ from llama_index.core.postprocessor import LongContextReorder
 from llama_index.core.schema import (
     Document,
     ImageNode,
+    MediaResource,
+    Node,
     NodeWithScore,
     TextNode,
 )
@@ -101,3 +103,28 @@ def test_stitched_nodes_have_true_offsets_and_stable_ids():
     again = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
     assert [passage.node_id for passage in again] == [first.node_id, second.node_id]
     assert len({first.node_id, second.node_id}) == 2
+
+
+PICTURE = MediaResource(data=b"aGk=", mimetype="image/png")
+
+
+@pytest.mark.parametrize(
+    ("made", "passages"),
+    [
+        (lambda text, **about: TextNode(text=text, **about), ["one. two. ", "five. "]),
+        # An index that was made of documents without a splitter returns them as nodes.
+        (lambda text, **about: Document(text=text, **about), ["one. two. ", "five. "]),
+        (lambda text, **about: Node(text_resource=MediaResource(text=text), **about), ["one. two. ", "five. "]),
+        (
+            lambda text, **about: Node(text_resource=MediaResource(text=text), image_resource=PICTURE, **about),
+            ["one. ", "two. ", "five. "],
+        ),
+        (lambda text, **about: ImageNode(text=text, image="aGk=", **about), ["one. ", "two. ", "five. "]),
+    ],
+    ids=["text", "document", "node", "picture", "image"],
+)
+def test_what_is_nothing_but_text_is_joined(made: Any, passages: list[str]):
+    found = [("five. ", 40), ("two. ", 5), ("one. ", 0)]
+    given = ranked([made(text, metadata={"file_name": "book", "start_index": start}) for text, start in found])
+    joined = OrderPreservingPostprocessor(stitch=True).postprocess_nodes(given)
+    assert [scored.node.get_content() for scored in joined] == passages
