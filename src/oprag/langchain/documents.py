@@ -12,7 +12,7 @@ from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite, first
 from oprag.context import Context
 from oprag.errors import ChunkError
 from oprag.options import SourceKey
-from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
+from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict, span_of
 from oprag.positions.stamp import stamps
 
 __all__ = ["chunks_of", "documents_and_scores", "documents_of", "stamp_positions"]
@@ -85,7 +85,8 @@ def documents_of(context: Context, *, annotate: bool, stitch: bool | None = None
 
 def _document_of(passage: Passage) -> Document:
     """Create one document for a passage, with the common metadata of its chunks."""
-    start = {"start_index": passage.spans[0].start} if len(passage.spans) == 1 else {}
+    span = span_of(passage)
+    start = {} if span is None else {"start_index": span.start}
     metadata = {**common_metadata(passage.chunks), **start, METADATA_KEY: passage_to_dict(passage)}
     return Document(passage.text, metadata=metadata, id=passage.chunks[0].id if len(passage.chunks) == 1 else None)
 

@@ -18,7 +18,7 @@ from llama_index.core.schema import (
 from oprag.chunk import Chunk, Passage, RankedList, chunk_to_dict, finite, first_of
 from oprag.context import Context
 from oprag.errors import ChunkError
-from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict
+from oprag.pipeline.context_report import METADATA_KEY, common_metadata, passage_to_dict, span_of
 from oprag.pipeline.render import SHOWN_SEPARATOR
 from oprag.stores.llama_index_chunks import chunk_of
 from oprag.stores.llama_index_nodes import united, with_metadata
@@ -93,7 +93,7 @@ def _passage_node(passage: Passage) -> NodeWithScore:
     nodes: list[TextNode] = [chunk.origin.node for chunk in passage.chunks]
     first = nodes[0]
     scores = [chunk.score for chunk in passage.chunks if chunk.score is not None]
-    span = passage.spans[0] if len(passage.spans) == 1 else None
+    span = span_of(passage)
     source = first.relationships.get(NodeRelationship.SOURCE)
     node = TextNode(
         text=passage.text,

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from oprag._internal.masking import shown
 from oprag._internal.text_table import table
-from oprag.chunk import Chunk, Drop, Passage, PositionKind, chunk_to_dict
+from oprag.chunk import Chunk, Drop, Passage, PositionKind, Span, chunk_to_dict
 from oprag.pipeline.continuity import Values
 from oprag.positions.fields import PAGE_FIELDS
 from oprag.positions.readings import TIES_BY_STORE, kind_text, page_of
 from oprag.positions.retrieved import SourceReport
 
-__all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "report"]
+__all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "report", "span_of"]
 
 _MAX_NAMED = 4  # chunks that displaced another one
 _NAME_WIDTH = 80  # characters of a source name, page label or position
@@ -146,6 +146,12 @@ def passage_to_dict(passage: Passage) -> dict[str, Any]:
         "spans": [span._asdict() for span in passage.spans],
         "chunks": [chunk_to_dict(chunk) for chunk in passage.chunks],
     }
+
+
+def span_of(passage: Passage) -> Span | None:
+    """The span of a passage; None if unknown, or relative to the source although the metadata name a page."""
+    span = passage.spans[0] if len(passage.spans) == 1 else None
+    return None if span is None or (span.page is None and page_of(passage.chunks[0]) is not None) else span
 
 
 def common_metadata(chunks: Sequence[Chunk]) -> dict[str, Any]:

@@ -137,6 +137,16 @@ def test_a_separator_stands_for_white_space_that_was_stripped(ordered, metadata:
     assert found.metadata == {"source": "log.txt", **metadata}
 
 
+def test_an_offset_in_the_source_is_not_one_on_a_page(ordered):
+    ranked = [
+        Document(TEXT[start:end], metadata={"source": "log.txt", "page": 4}) for start, end in ((20, 40), (5, 20))
+    ]
+    (found,) = ordered(ranked, stitch=True, read_source={"log.txt": TEXT})
+    about = found.metadata.pop("oprag")
+    assert (found.page_content, found.metadata) == (TEXT[5:40], {"source": "log.txt", "page": 4})
+    assert about["spans"] == [{"start": 5, "end": 40, "page": None}]
+
+
 def test_texts_that_contradict_their_offsets_are_not_joined(ordered):
     ranked = windows(0, 10)
     ranked[1].metadata["start_index"] = 12

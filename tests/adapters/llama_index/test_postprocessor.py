@@ -105,6 +105,17 @@ def test_stitched_nodes_have_true_offsets_and_stable_ids():
     assert len({first.node_id, second.node_id}) == 2
 
 
+def test_an_offset_in_the_source_is_not_one_on_a_page():
+    text = "She left at dawn. The wind was fair. Nobody looked back."
+    given = ranked(
+        [TextNode(text=text[at : at + 18], metadata={"file_name": "a", "page_label": "4"}) for at in (18, 0)]
+    )
+    (joined,) = OrderPreservingPostprocessor(stitch=True, read_source={"a": text}).postprocess_nodes(given)
+    assert isinstance(joined.node, TextNode)
+    assert (joined.text, joined.node.start_char_idx) == (text[:36], None)
+    assert joined.metadata["oprag"]["spans"] == [{"start": 0, "end": 36, "page": None}]
+
+
 PICTURE = MediaResource(data=b"aGk=", mimetype="image/png")
 
 
