@@ -215,10 +215,10 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         readable = self._where() if known else None
         if isinstance(self.read_neighbors, BaseIndex):
             readable = searched_in(self.read_neighbors, self._searched if known else None)
-            if readable.vector_store is None and readable.restrictions:
-                # The filter of a vector search cannot be applied to a docstore that is listed.
-                return None
-        return None if readable is None else store_of(readable, ("filters", "node_ids", "doc_ids"))
+        # The filter of a vector search cannot be applied to a docstore that is listed.
+        if readable is None or (readable.vector_store is None and readable.restrictions):
+            return None
+        return store_of(readable, ("filters", "node_ids", "doc_ids"))
 
     def _searches(self) -> list[Searched]:
         """The searched components: those of the given index, else of the retriever; empty if unknown."""

@@ -288,8 +288,9 @@ def test_an_index_without_vectors_has_the_neighbors(kind: str):
     found = OrderPreservingRetriever(retriever=ListRetriever(ranked(nodes[5:6])), **options).retrieve(QUESTION)
     assert [one.node_id for one in found] == [node.node_id for node in nodes[4:7]]
     # The filter of the search would not apply to them.
-    with pytest.raises(ValidationError, match="neighbors must pass the filter of the search"):
-        OrderPreservingRetriever(retriever=VectorIndexRetriever(INDEX, filters=FILTERS), **options)
+    for given in (options, {"index": index, "neighbors": 1}):
+        with pytest.raises(ValidationError, match="neighbors must pass the filter of the search"):
+            OrderPreservingRetriever(retriever=VectorIndexRetriever(INDEX, filters=FILTERS), **given)
 
 
 def test_a_retriever_of_a_property_graph_is_no_error():
