@@ -110,7 +110,7 @@ class Uncertain(NamedTuple):
     Attributes:
         cause: The reason, in words.
         among: Which chunks in one answer it concerns: this one with any other ("alone"), those of the same group
-            ("within"), those of different groups ("across"), or those of groups with the same first part ("split").
+            ("within"), or those of different groups ("across").
         group: The group of the chunk.
     """
 

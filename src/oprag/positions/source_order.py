@@ -192,9 +192,6 @@ def _concerned(among: str, groups: Mapping[Any, list[int]], chunks: Sequence[Chu
         return everywhere
     if among == "across":
         return everywhere if len(groups) > 1 else []
-    if among == "split":
-        parts = Counter(group[0] for group in groups)
-        return [index for group, indices in groups.items() if parts[group[0]] > 1 for index in indices]
     tied = (indices for indices in groups.values() if len({chunks[index].text for index in indices}) > 1)
     return list(chain.from_iterable(tied))
 
@@ -518,12 +515,17 @@ def _by_overlaps(facts: Facts, listing: Listing, chosen: Reading | None, overlap
         return _by_metadata(facts, chosen, complete=True)
     # By pages or other numbers, and by the sequence of the store inside them.
     keys = [*zip(chosen.keys, by_sequence.keys, strict=True)]
-    runs = [(page, run and run.page) for page, run in zip(chosen.keys, by_sequence.runs, strict=True)]
+    runs = {(page, run and run.page) for page, run in zip(chosen.keys, by_sequence.runs, strict=True)}
+    of_page = Counter(page for page, _ in runs)
     return by_sequence._replace(
         kind=PositionKind.PAGE,
         field=f"{chosen.field}{TIES_BY_STORE}",
         keys=keys,
-        uncertain={index: (Uncertain(SHARED_BY_STORE, "split", run),) for index, run in enumerate(runs)},
+        uncertain={
+            index: (Uncertain(SHARED_BY_STORE, "within", page),)
+            for index, page in enumerate(chosen.keys)
+            if of_page[page] > 1
+        },
     )
 
 
