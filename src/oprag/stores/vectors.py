@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -249,11 +248,6 @@ def embedded_together(
     of_texts = (yield _call(embedder, "document", distinct)) if distinct else []
     if (len(of_new), len(of_texts)) != (len(new), len(distinct)):
         return of_new, of_texts
-    if new and cache is not None:
-        # Invalid vectors are not cached.
-        with suppress(EmbeddingError):
-            rows = _rows(of_new, new, lambda _: f"the embedder {embedder.name}")
-            yield from _in_cache(lambda: cache.put(embedder, new, rows, "question"), cache, None)
     by_question = {text: known.vector for text, known in cached.items()} | dict(zip(new, of_new, strict=True))
     by_text = dict(zip(distinct, of_texts, strict=True))
     return [by_question[one] for one in questions], [by_text[text] for text in texts]

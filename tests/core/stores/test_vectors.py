@@ -216,15 +216,13 @@ def test_what_an_embedder_returns_is_checked_and_nothing_else_is_cached(run, spo
     assert all(one.vector is not None for one in run(chunks_with_vectors([chunk(0), chunk(1)], sources)))
 
 
-@pytest.mark.parametrize("bad", [float("nan"), 0.0])
-def test_a_bad_vector_of_a_question_is_returned_and_not_cached(run, bad):
-    class Bad(WordEmbedder):
-        def embed_questions(self, texts: Sequence[str]) -> Any:
-            return [[bad] * 3 for _ in texts]
-
-    cache = VectorCache()
-    (questions, texts) = run(embedded_together(Bad(), cache, ["a?", "a?"], ["b", "b", "c"]))
-    assert (len(questions), len(texts), len(cache)) == (2, 3, 0)
+def test_a_question_that_was_searched_with_is_not_embedded_again(run):
+    embedder, cache = WordEmbedder(), VectorCache()
+    searched = run(question_vector("a?", VectorSources(embedder, cache)))
+    embedder.embed_questions = list
+    questions, texts = run(embedded_together(embedder, cache, ["a?", "b?", "b?"], ["c", "c", "d"]))
+    assert (questions[0].tolist(), questions[1:]) == (searched.tolist(), ["b?"] * 2)
+    assert (len(texts), embedder.embedded) == (3, ["c", "d"])
 
 
 def test_the_vector_of_the_question_is_computed_once(run):
