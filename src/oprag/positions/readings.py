@@ -61,7 +61,6 @@ __all__ = [
 _ATTRIBUTE = "span"
 # A value of `position_key` that is the number of a section, and no decimal number; then all of its strings are.
 _SECTION = r"[0-9]{1,9}(\.[0-9]{1,9}){2,20}|[0-9]{1,9}\.[0-9]{0,8}[1-9]0+"
-_DOTTED = r"[0-9]{1,9}(\.[0-9]{1,9}){0,20}"
 _AWARE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{5,15}(Z|[+-][0-9:]{2,9})"
 _SPAN_PAGE = "span.page"
 _LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
@@ -163,9 +162,9 @@ def _readings(facts: Facts) -> Iterator[Reading]:
         yield by_text
     for page_field, claims in facts.frames:
         if page_field:
-            yield _offsets(facts, PositionKind.PAGE_OFFSET, f"{page_field}, {facts.offset_field}", claims)
+            yield Reading(PositionKind.PAGE_OFFSET, f"{page_field}, {facts.offset_field}", claims)
         else:
-            yield _offsets(facts, PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
+            yield Reading(PositionKind.OFFSET, facts.offset_field, [claim and claim[1:] for claim in claims])
     if facts.linked and any(chunk.previous_id or chunk.next_id for chunk in facts.chunks):
         yield Reading(PositionKind.LINKS, LINKED, _chain_keys(facts.chunks))
     yield from page_readings(facts)
@@ -197,20 +196,11 @@ def _stamps(facts: Facts) -> Iterator[Reading]:
                 yield Reading(PositionKind.STAMPED, field, keys)
 
 
-def _offsets(facts: Facts, kind: PositionKind, field: str, keys: _Keys) -> Reading:
-    """Return a reading of keys with a start and an end; of two chunks that start together, a parent is first."""
-    if facts.linked:
-        parents = {chunk.parent_id for chunk in facts.chunks if chunk.parent_id}
-        both = zip(keys, facts.chunks, strict=True)
-        keys = [(*key[:-1], 0) if key is not None and chunk.id in parents else key for key, chunk in both]
-    return Reading(kind, field, keys)
-
-
 def located_reading(facts: Facts) -> Reading | None:
     """Return the reading of the places at which chunks were found in the text of their source; None if none was."""
     if not any(facts.located):
         return None
-    return _offsets(facts, PositionKind.OFFSET, LOCATED, [span and span[:2] for span in facts.located])
+    return Reading(PositionKind.OFFSET, LOCATED, [span and span[:2] for span in facts.located])
 
 
 def readings_within_pages(facts: Facts, pages: _Keys, page_field: str) -> Iterator[tuple[str, _Keys]]:
@@ -514,9 +504,7 @@ def by_position_key(chunks: Sequence[Chunk], position_key: PositionKey) -> Readi
 def _part(value: Any, *, sections: bool) -> Key | None:
     """Convert a number, the number of a section, a text or a date to a comparable key."""
     text = value.strip() if isinstance(value, str) else ""
-    if sections and re.fullmatch(_DOTTED, text):
-        return (0, *map(int, text.split(".")))
-    number = ordinal(value)
+    number = None if sections and text else ordinal(value)
     if number is not None:
         return (0, number)
     if isinstance(value, date) or re.fullmatch(_AWARE, text):
