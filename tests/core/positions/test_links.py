@@ -17,68 +17,50 @@ def linked(rank: int, name: str, before: str | None = None, after: str | None = 
     return Chunk(text or f"text of {name}", rank, id=name, previous_id=before, next_id=after)
 
 
-def test_links_give_the_order_of_the_source():
-    chunks = [linked(0, "c", "b"), linked(1, "a", None, "b"), linked(2, "b", "a", "c")]
-    assert keys_of(chunks) == [(0, 2), (0, 0), (0, 1)]
+TWINS = [linked(0, "b", "a"), linked(1, "b", "a")]
+CASES: dict[str, tuple[list[Chunk], list[Any]]] = {
+    "both directions": (
+        [linked(0, "c", "b"), linked(1, "a", None, "b"), linked(2, "b", "a", "c")],
+        [(0, 2), (0, 0), (0, 1)],
+    ),
+    "to the one before": ([linked(0, "b", "a"), linked(1, "a")], [(0, 1), (0, 0)]),
+    "to the one after": ([linked(0, "b"), linked(1, "a", None, "b")], [(0, 1), (0, 0)]),
+    "through one that was not retrieved": ([linked(0, "c", "b"), linked(1, "a", None, "b")], [(0, 2), (0, 0)]),
+    "runs, by their best chunk": (
+        [linked(0, "z", "y"), linked(1, "a", None, "b"), linked(2, "b", "a"), linked(3, "y", None, "z")],
+        [(0, 1), (1, 0), (1, 1), (0, 0)],
+    ),
+    "runs of one retrieved chunk": (
+        [linked(0, "b", "a", "c"), linked(1, "y", "x", "z"), linked(2, "alone")],
+        [None] * 3,
+    ),
+    "one chunk twice": (TWINS, [None] * 2),
+    "one chunk twice, and another": ([*TWINS, linked(2, "a")], [(0, 1), (0, 1), (0, 0)]),
+    "a chunk without an id": (
+        [Chunk("text", 0, previous_id="a", next_id="b"), linked(1, "a", None, "b"), linked(2, "b")],
+        [None, (0, 0), (0, 1)],
+    ),
+    # Links that contradict each other.
+    "circle of two": ([linked(0, "a", None, "b"), linked(1, "b", "a", "a")], [None] * 2),
+    "circle of one": ([linked(0, "a", "a", "a"), linked(1, "a", "a", "a")], [None] * 2),
+    "contradiction": ([linked(0, "a", None, "b"), linked(1, "b", "c"), linked(2, "c")], [None] * 3),
+    "two before one": ([linked(0, "a", None, "c"), linked(1, "b", None, "c"), linked(2, "c")], [None] * 3),
+    "two after one": ([linked(0, "a"), linked(1, "b", "a"), linked(2, "c", "a")], [None] * 3),
+    "one id for two texts": (
+        [linked(0, "a", None, "b", text="one"), linked(1, "a", None, "b", text="other"), linked(2, "b", "a")],
+        [None] * 3,
+    ),
+    "a circle beside a run": (
+        [linked(0, "a", "b", "b"), linked(1, "b", "a", "a"), linked(2, "z", "y"), linked(3, "y")],
+        [None, None, (0, 1), (0, 0)],
+    ),
+}
 
 
-def test_one_direction_is_enough():
-    assert keys_of([linked(0, "b", "a"), linked(1, "a")]) == [(0, 1), (0, 0)]
-    assert keys_of([linked(0, "b"), linked(1, "a", None, "b")]) == [(0, 1), (0, 0)]
-
-
-def test_a_chunk_that_was_not_retrieved_connects_its_neighbours():
-    first, second = keys_of([linked(0, "c", "b"), linked(1, "a", None, "b")])
-    assert first == (0, 2)
-    assert second == (0, 0)
-
-
-def test_runs_are_numbered_by_their_best_chunk():
-    chunks = [linked(0, "z", "y"), linked(1, "a", None, "b"), linked(2, "b", "a"), linked(3, "y", None, "z")]
-    assert keys_of(chunks) == [(0, 1), (1, 0), (1, 1), (0, 0)]
-
-
-def test_a_run_of_one_retrieved_chunk_places_nothing():
-    chunks = [linked(0, "b", "a", "c"), linked(1, "y", "x", "z"), linked(2, "alone")]
-    assert keys_of(chunks) == [None, None, None]
-
-
-def test_a_chunk_that_was_retrieved_twice_shares_its_place_and_is_no_run_alone():
-    twins = [linked(0, "b", "a"), linked(1, "b", "a")]
-    assert keys_of(twins) == [None, None]
-    assert keys_of([*twins, linked(2, "a")]) == [(0, 1), (0, 1), (0, 0)]
-
-
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        pytest.param([linked(0, "a", None, "b"), linked(1, "b", "a", "a")], id="circle of two"),
-        pytest.param([linked(0, "a", "a", "a"), linked(1, "a", "a", "a")], id="circle of one"),
-        pytest.param([linked(0, "a", None, "b"), linked(1, "b", "c"), linked(2, "c")], id="contradiction"),
-        pytest.param([linked(0, "a", None, "c"), linked(1, "b", None, "c"), linked(2, "c")], id="two before one"),
-        pytest.param([linked(0, "a"), linked(1, "b", "a"), linked(2, "c", "a")], id="two behind one"),
-        pytest.param(
-            [linked(0, "a", None, "b", text="one"), linked(1, "a", None, "b", text="other"), linked(2, "b", "a")],
-            id="one id for two texts",
-        ),
-    ],
-)
-def test_links_that_contradict_each_other_place_nothing(chunks):
-    assert keys_of(chunks) == [None] * len(chunks)
-
-
-def test_a_broken_run_leaves_the_others_alone():
-    broken = [linked(0, "a", "b", "b"), linked(1, "b", "a", "a")]
-    keys = keys_of([*broken, linked(2, "z", "y"), linked(3, "y")])
-    assert keys[:2] == [None, None]
-    assert keys[2] is not None
-    assert keys[3] is not None
-    assert keys[3] < keys[2]
-
-
-def test_chunks_without_an_id_are_not_connected():
-    chunks = [Chunk("text", 0, previous_id="a", next_id="b"), linked(1, "a", None, "b"), linked(2, "b")]
-    assert keys_of(chunks) == [None, (0, 0), (0, 1)]
+@pytest.mark.parametrize("name", CASES)
+def test_the_keys_that_links_give(name: str):
+    chunks, keys = CASES[name]
+    assert keys_of(chunks) == keys
 
 
 @pytest.mark.parametrize(("field", "certainty"), [("page", "known"), ("page_label", "assumed")])

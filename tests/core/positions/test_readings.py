@@ -78,6 +78,15 @@ class Case(NamedTuple):
     metadata: Sequence[Mapping[str, Any]]
     kinds: PositionKind | list[PositionKind]
     order: list[int] | None = None
+    texts: list[str] | None = None
+
+
+def stamps_of(labels: Sequence[Any], field: str = "page_label", **more: Any) -> list[dict[str, Any]]:
+    """Chunks that are stamped in sequence, with these pages."""
+    return [{"chunk_index": number, field: label, **more} for number, label in enumerate(labels)]
+
+
+TWO_CALLS = [{"chunk_index": 0, "chunk_numbering": "n1"}, {"chunk_index": 1, "chunk_numbering": "n2"}]
 
 
 CASES = {
@@ -101,15 +110,31 @@ CASES = {
     "stamps against pages of some": Case(
         [{"chunk_index": 0, "page": 2}, {"chunk_index": 1, "page": 1}, {"chunk_index": 2}], STAMPED
     ),
-    # As LlamaIndex reads merged files: stamped in one call, with printed page numbers.
-    "stamps of one call against labels": Case(
-        [{"chunk_index": n, "page_label": label, "chunk_numbering": "n1"} for n, label in enumerate("12312")], STAMPED
+    # Merged files, stamped in one call: the pages restart, and the stamps do not.
+    **{
+        f"stamps of one call against {field}": Case(stamps_of("112112", field, chunk_numbering="n1"), STAMPED)
+        for field in PAGE_FIELDS
+    },
+    # Another tool may have stamped each page alone: only the pages tell.
+    **{f"stamps against {field}": Case(stamps_of("211", field), PAGE) for field in PAGE_FIELDS},
+    "stamps against numbers": Case(stamps_of([2.0, 1.0, 1.0], "page"), PAGE),
+    "stamps against pages with offsets": Case(
+        [{**one, "start_index": 90 * n} for n, one in enumerate(stamps_of([2, 1, 1], "page"))], PAGED
     ),
-    # Another tool may have stamped page by page.
-    "stamps against labels": Case([{"chunk_index": n, "page_label": label} for n, label in enumerate("12312")], PAGE),
-    "stamps against labels that contradict themselves": Case(
-        [{"chunk_index": n, "page_label": label, "start_index": 0} for n, label in enumerate("1212")], STAMPED
+    "stamps against labels that contradict themselves": Case(stamps_of("1212", start_index=0), STAMPED),
+    # The order of labels is a guess.
+    **{
+        f"stamps against labels {labels}": Case(stamps_of(labels, start_index=0), STAMPED)
+        for labels in [("Cover", "i", "ii", "1", "2"), ("1", "A-1", "2"), ("1", "2", "i")]
+    },
+    "stamps of two calls": Case(TWO_CALLS, NONE),
+    "stamps of a call and of a tool": Case([TWO_CALLS[0], {"chunk_index": 1}], NONE),
+    "stamps of two calls, beside rows": Case([{**one, "row": row} for row, one in enumerate(TWO_CALLS)], PAGE),
+    "stamps of two calls, beside others": Case([{**one, "split_id": n} for n, one in enumerate(TWO_CALLS)], STAMPED),
+    "a stamp for two texts, beside another": Case(
+        [{"chunk_index": 0, "split_id": 7}, {"chunk_index": 0, "split_id": 3}], STAMPED, [1, 0]
     ),
+    "a stamp for one text twice": Case([{"chunk_index": 0}] * 2, STAMPED, texts=["same", "same"]),
     "a chunk without a stamp": Case(
         [{"chunk_index": 1, "chunk_numbering": "n1"}, {}, {"chunk_index": 0, "chunk_numbering": "n1"}],
         [STAMPED, NONE, STAMPED],
@@ -127,6 +152,12 @@ CASES = {
         [2, 1, 0],
     ),
     "offsets of sections": Case([{"start_index": start} for start in SECTIONS], NONE),
+    "offsets that overlap with other text": Case([{"start_index": start} for start in (0, 4, 900)], NONE),
+    "offsets that overlap with the same text": Case(
+        [{"start_index": start} for start in (0, 4, 12)],
+        OFFSET,
+        texts=["one section of text", "section of text and more", "of"],
+    ),
     "offsets of sections of a page": Case([{"page": 1, "start_index": start} for start in SECTIONS], PAGE),
     # A reader that makes a document for each element of a page, split with offsets.
     "offsets of elements": Case([{"page_number": page, "start_index": 0} for page in (2, 1, 1, 2)], PAGE, [1, 2, 0, 3]),
@@ -164,8 +195,8 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_how_positions_are_known(name):
-    metadata, expected, in_order = CASES[name]
-    assert kinds(metadata) == (expected if isinstance(expected, list) else [expected] * len(metadata))
+    metadata, expected, in_order, texts = CASES[name]
+    assert kinds(metadata, texts=texts) == (expected if isinstance(expected, list) else [expected] * len(metadata))
     assert in_order in (None, sequence(metadata))
 
 
@@ -173,72 +204,6 @@ def test_how_positions_are_known(name):
 def test_numbers_of_all_types_stand_in_one_order(field):
     values = ["1000", 90, "100", 20.0, np.int64(300), Decimal(40), "0"]
     assert sequence([{field: value} for value in values]) == [6, 3, 5, 1, 2, 4, 0]
-
-
-# --- kinds that contradict themselves ---
-
-
-def test_a_stamp_that_stands_for_one_text_twice_is_a_duplicate():
-    assert kinds([{"chunk_index": 0}, {"chunk_index": 0}], texts=["same", "same"]) == [PositionKind.STAMPED] * 2
-
-
-@pytest.mark.parametrize(
-    ("offsets", "known"),
-    [([0, 90, 180], PositionKind.PAGE_OFFSET), ([None] * 3, PositionKind.PAGE), ([0, -1, -1], PositionKind.PAGE)],
-)
-@pytest.mark.parametrize("field", PAGE_FIELDS)
-@pytest.mark.parametrize("kind", [int, str, float])
-def test_a_stamp_that_was_given_page_by_page_is_void(offsets, known, field, kind):
-    # Each page of a file was stamped alone: the numbers begin anew, and only the pages tell.
-    metadata = [
-        {"chunk_index": number, field: kind(page), "start_index": offset}
-        for number, page, offset in zip([0, 1, 2], [2, 1, 1], offsets, strict=True)
-    ]
-    assert kinds(metadata) == [known] * 3
-
-
-@pytest.mark.parametrize("offsets", [[None] * 6, [0, 90, 0, 0, 90, 0]])
-@pytest.mark.parametrize("field", PAGE_FIELDS)
-def test_pages_that_restart_do_not_speak_against_the_stamp_of_one_call(field, offsets):
-    # Several files under one source: the pages restart, and the stamp does not.
-    metadata = [
-        {"chunk_index": n, field: page, "start_index": offset, "chunk_numbering": "n1"}
-        for n, (page, offset) in enumerate(zip([1, 1, 2, 1, 1, 2], offsets, strict=True))
-    ]
-    assert kinds(metadata) == [PositionKind.STAMPED] * 6
-
-
-@pytest.mark.parametrize("other", ["n2", None, 5])
-def test_stamps_of_two_calls_are_void(other):
-    metadata = [{"chunk_index": 0, "chunk_numbering": "n1"}, {"chunk_index": 1, "chunk_numbering": other}]
-    assert kinds(metadata) == [PositionKind.NONE] * 2
-    assert kinds([{**each, "row": row} for row, each in enumerate(metadata)]) == [PositionKind.PAGE] * 2
-    assert kinds([{**each, "split_id": row} for row, each in enumerate(metadata)]) == [PositionKind.STAMPED] * 2
-    assert kinds(metadata, position_key="chunk_index") == [PositionKind.KEY] * 2
-
-
-@pytest.mark.parametrize("labels", [["Cover", "i", "ii", "1", "2"], ["1", "A-1", "2"], ["1", "2", "i"]])
-def test_a_stamp_goes_before_labels_whose_order_is_a_guess(labels):
-    metadata = [
-        {"chunk_index": number, "page_label": label, "start_char_idx": 0} for number, label in enumerate(labels)
-    ]
-    assert kinds(metadata) == [PositionKind.STAMPED] * len(labels)
-
-
-def test_another_stamp_may_still_be_good():
-    metadata = [{"chunk_index": 0, "split_id": 7}, {"chunk_index": 0, "split_id": 3}]
-    assert [position.field for position in place_all(metadata).positions] == ["split_id", "split_id"]
-
-
-def test_offsets_that_overlap_with_other_text_are_void():
-    texts = ["one section of text", "another section", "the end"]
-    assert kinds([{"start_index": 0}, {"start_index": 4}, {"start_index": 900}], texts=texts) == [PositionKind.NONE] * 3
-
-
-def test_offsets_that_overlap_with_the_same_text_are_good():
-    texts = ["one section of text", "section of text and more", "of"]
-    metadata = [{"start_index": 0}, {"start_index": 4}, {"start_index": 12}]
-    assert kinds(metadata, texts=texts) == [PositionKind.OFFSET] * 3
 
 
 # --- pages ---
@@ -275,10 +240,11 @@ def test_links_that_connect_few_chunks_give_way_to_what_covers_more():
 # --- position_key ---
 
 
-def test_a_position_key_replaces_the_ladder():
+def test_a_position_key_replaces_all_others():
     metadata = [{"chunk_index": 0, "verse": 7}, {"chunk_index": 1, "verse": 3}, {"chunk_index": 2}]
     assert kinds(metadata, position_key="verse") == [PositionKind.KEY, PositionKind.KEY, PositionKind.NONE]
     assert sequence(metadata, position_key="verse") == [1, 0]
+    assert kinds(TWO_CALLS, position_key="chunk_index") == [PositionKind.KEY] * 2
 
 
 def test_several_position_keys_form_one_key():
@@ -331,23 +297,8 @@ def test_sections_and_dates(values):
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        -1,
-        "-1",
-        "",
-        "  ",
-        True,
-        float("nan"),
-        {},
-        {"a": 1},
-        [],
-        (),
-        [1, None],
-        (True,),
-        [[1]],
-        b"1",
-        {1},
-        object(),
+        *(None, -1, "-1", "", "  ", True, float("nan"), b"1", object()),
+        *({}, {"a": 1}, [], (), [1, None], (True,), [[1]], {1}),
     ],
 )
 def test_a_value_of_a_position_key_that_does_not_count_is_no_position(value):
