@@ -34,7 +34,7 @@ _MIN_KNOWN = 0.2
 _FEW_KNOWN = 6
 _MIN_RUN = 2
 _MIN_AGAIN = 3  # chunks of the second of two parts whose numbers begin again
-_MIN_PAGES = 3  # of a part or file that begins again; fewer may be edited pages, or chunks in no order
+_MIN_PAGES = 3  # of a part that begins again; fewer may be edited pages
 _FEWER = 3  # times fewer chunks on a page
 _NUMBERED_LENGTH = 2  # of the key of a number; other labels have more parts
 _MAX_MOVED = 0.3  # share of the chunks that were added later
@@ -195,12 +195,9 @@ def _counted_up(series: _Series, chunks: Sequence[Chunk]) -> Witness | None:
     # They begin again in sections, in files of one name, and in a file that was edited and added again.
     if not (series.is_page or series.distinct) or len(files) == 1:
         return witness
-    if series.is_page and min(len({key for _, key in file}) for file in files) < _MIN_PAGES:
-        return None
     starts = [file[0][0] for file in files[1:]]
     paths = [heading_levels(chunk.metadata) for chunk in chunks] if series.start else []
-    if any(map(any, paths)):
-        starts = sorted({*starts, *(index for index in range(1, count) if paths[index] != paths[index - 1])})
+    starts = sorted({*starts, *(index for index in range(1, len(paths)) if paths[index] != paths[index - 1])})
     return witness._replace(files=tuple(bisect_right(starts, moved.get(index, index)) for index in range(count)))
 
 
@@ -269,8 +266,6 @@ def _gap(part: _Known, earlier: Sequence[_Known]) -> int | None:
     first, last = part[0][1], part[-1][1]
     for other in earlier:
         keys = [key for _, key in other]
-        if _style(keys[0]) != _style(first):
-            continue
         place = bisect_right(keys, first)
         if 0 < place < len(keys) and keys[place - 1] < first and last < keys[place]:
             return other[place - 1][0]
@@ -321,7 +316,7 @@ def _mostly_rising(series: _Series) -> Witness | None:
             # Its page can be wrong, or its place in the sequence, or those of the chunks after it.
             unsure.update([index, *(one for one, value in kept if one > index and value < key)])
             continue
-        if index in repeats or (index < last and not series.is_exact and _has_room(index, key, kept, series)):
+        if index in repeats or (index < last and not series.is_exact and _has_room(index, kept, series)):
             if series.start:
                 refuted.add(index)
             continue
@@ -370,30 +365,14 @@ def _is_inside(text: str, key: Key, kept: _Known, keys: Sequence[Key], texts: Se
     return any(text in texts[one] for one, _ in kept[max(0, place - 1) : place + 1])
 
 
-def _has_room(index: int, key: Key, kept: _Known, series: _Series) -> bool:
+def _has_room(index: int, kept: _Known, series: _Series) -> bool:
     """Return whether a chunk amid the sequence can be where the sequence has it, so that its value is wrong."""
     at = bisect_left(kept, index, key=lambda one: one[0])
-    if not 0 < at < len(kept):
+    start, texts = series.start, series.texts
+    if not start or not at:
         return True
     (before, low), (_, high) = kept[at - 1], kept[at]
-    start = series.start or -1
-    if low[:start] != high[:start]:
-        # The page of the chunk can be that of its neighbors, or one between them that has no other chunk.
-        return key[:start] in {low[:start], high[:start]} or _are_apart(low[:start], high[:start])
-    if series.start:
-        texts = series.texts
-        return bool(high[start] - low[start] - len(texts[before]) >= len(texts[index]) / 2)
-    return _are_apart(low[start:], high[start:])
-
-
-def _are_apart(low: Key, high: Key) -> bool:
-    """Return whether a number fits between two others; True if the value is not a number."""
-    before, after = low[-1], high[-1]
-    while isinstance(before, tuple) and isinstance(after, tuple) and before and after:
-        before, after = before[-1], after[-1]
-    if not isinstance(before, int | float) or not isinstance(after, int | float):
-        return True
-    return after - before > 1
+    return low[:start] != high[:start] or high[start] - low[start] - len(texts[before]) >= len(texts[index]) / 2
 
 
 def _longest_rising(keys: Sequence[Key], *, distinct: bool) -> list[int]:
