@@ -56,8 +56,6 @@ def copies_of(chunks: Sequence[Chunk], *, by_text: bool = False) -> Mapping[int,
     for index, name in enumerate(names):
         first.setdefault(name, index)
     found: dict[int, Again] = {}
-    if len(first) == len(names):
-        return found
     versions = [parts for parts in _versions(_repeated_parts(names, first)) if _is_again(chunks, names, parts)]
     if by_text:
         # Boilerplate is repeated as well, but not most of a version.

@@ -269,13 +269,11 @@ def _chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
     The order of runs is unknown, so the run of the best-ranked chunk is first. Links that branch, contradict each other
     or form a cycle give no keys, and neither does an id that two different texts share.
     """
-    texts: dict[str, str] = {}
+    texts: dict[str | None, str] = {}
     following: dict[str, str] = {}
     preceding: dict[str, str] = {}
-    broken: set[str] = set()
+    broken: set[str | None] = set()
     for chunk in chunks:
-        if chunk.id is None:
-            continue
         if texts.setdefault(chunk.id, chunk.text) != chunk.text:
             broken.add(chunk.id)
         for before, after in ((chunk.previous_id, chunk.id), (chunk.id, chunk.next_id)):

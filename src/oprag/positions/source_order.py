@@ -43,6 +43,7 @@ from oprag.positions.values import TOO_LARGE
 
 __all__ = [
     "ADDED_AGAIN",
+    "BY_DOCUMENT",
     "BY_STORE",
     "CONFLICTING_OFFSETS",
     "INSERTION_ORDER_ONLY",
@@ -215,8 +216,6 @@ def order_of(listing: Listing, position_key: PositionKey | None = None, text: So
 
 def is_strong(order: SourceOrder) -> bool:
     """Return whether metadata of retrieved chunks alone determine their order: nothing else needs to be asked."""
-    if order.kind is PositionKind.KEY:
-        return True
     if order.uncertain or None in order.keys:
         return False
     if order.kind is PositionKind.STAMPED:

@@ -297,8 +297,6 @@ class SourceTexts:
 def _read_or_warn(source: str, reader: SourceReader) -> str | None:
     try:
         return reader(source)
-    except OpragWarning:
-        raise
     except Exception as error:  # noqa: BLE001 - the caller's function can raise anything; retrieval still succeeds
         warn(
             f"{shown(source, _MAX_NAME_LENGTH, repr, end=True)} cannot be read, so its chunks are not located in it: "

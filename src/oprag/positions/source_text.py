@@ -105,7 +105,7 @@ class SourceText:
             if offset is not None and (complete or (offset, 0) > min(places[texts[index]], default=(0, 0))):
                 stated[index] = max(low, offset - 1), min(high, offset + 1)
         for bounds in (stated, between, everywhere):
-            _share(texts, places, pages, bounds, chosen)
+            _share(texts, places, bounds, chosen)
         return chosen
 
     def _own_places(self, places: Mapping[str, list[Found]], counts: Mapping[str, int]) -> dict[str, list[Found]]:
@@ -171,7 +171,6 @@ def _bounds(keys: Sequence[Any], chosen: Sequence[Found | None]) -> list[_Bounds
 def _share(
     texts: Sequence[str],
     places: Mapping[str, Sequence[Found]],
-    pages: Sequence[Any],
     bounds: Sequence[_Bounds],
     chosen: list[Found | None],
 ) -> None:
@@ -184,8 +183,6 @@ def _share(
     for (text, (low, high)), indices in alike.items():
         free = [at for at in places[text] if low < at[0] < high and (text, at) not in taken]
         if len(free) == len(indices):
-            if pages and all(pages[index] is not None for index in indices):
-                indices.sort(key=pages.__getitem__)
             for index, at in zip(indices, free, strict=True):
                 chosen[index] = at
                 taken.add((text, at))

@@ -37,8 +37,6 @@ def ordinal(value: Any) -> int | float | None:
     """Return the value as a number to sort by; None unless it is finite, not negative and not a boolean."""
     if type(value) is int:
         return value if 0 <= value < TOO_LARGE else None
-    if value is None:
-        return None
     if isinstance(value, str):
         return _number(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -69,8 +67,6 @@ def _non_negative(number: float) -> int | float | None:
 
 def whole(value: Any) -> int | None:
     """Return the value as a character offset, or None if it is not a non-negative integer."""
-    if type(value) is int:
-        return value if 0 <= value < TOO_LARGE else None
     number = ordinal(value)
     return number if isinstance(number, int) else None
 

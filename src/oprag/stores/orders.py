@@ -16,7 +16,7 @@ from oprag._internal.sync_async import Step, Steps
 from oprag._internal.warn import warn
 from oprag.chunk import Chunk, Place, changed
 from oprag.context import ContextInputs
-from oprag.errors import OpragWarning, PositionWarning
+from oprag.errors import PositionWarning
 from oprag.options import ContextOptions, SourceKey
 from oprag.pipeline.neighbors import NeighborReader
 from oprag.positions.copies import stated_place
@@ -162,8 +162,6 @@ class SourceOrders:
         for store in stores:
             try:
                 listed = self._in_store(store, left, source_key)
-            except OpragWarning:
-                raise
             except Exception as error:  # noqa: BLE001 - stores can raise anything; retrieval still succeeds
                 listed = []
                 if any(one.in_doubt for one in groups):
