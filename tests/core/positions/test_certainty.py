@@ -50,6 +50,7 @@ STORE = {
     "a part that fills a gap": (pages(1, 1, 2, 2, 5, 5, 6, 6, 3, 4), "abcdijefgh", "known", ""),
     "an offset of -1": (offsets(0, 90, -1, 270, 360, 450, 540), "abcdefg", "known", ""),
     "a wrong offset": (offsets(0, 90, 180, 20, 360, 450), "abcdef", "known", ""),
+    "a wrong first offset": (offsets(900, 90, 180, 270, 360, 450), "abcdef", "known", ""),
     "an offset of -1 after an edited chunk": (offsets(0, 270, 360, 450, 540, 90, -1), "afgbcde", "assumed", ADDED),
     "an edited chunk at the end": (offsets(0, 180, 270, 360, 450, 90), "afbcde", "known", ""),
     "offsets in another order": (offsets(360, 90, 450, 0, 270, 180), "dbfeac", "known", ""),

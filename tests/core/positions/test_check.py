@@ -281,7 +281,8 @@ def test_offsets_tell_each_copy():
 def test_texts_that_a_source_repeats_are_not_copies():
     bills = [hit(f"Bill of lading {number // 2}: {number // 2 + 7} casks of oil.", number) for number in range(20)]
     same = [hit("the same", rank, start_index=100 * rank) for rank in range(4)]
-    for chunks in (stamped(bills), same):
+    on_a_page = [hit("the same" if rank % 2 else f"text {rank}", rank, page=1) for rank in range(4)]
+    for chunks in (stamped(bills), same, on_a_page):
         assert (only(check(chunks)).duplicates, check(chunks).notes) == (0, ())
 
 

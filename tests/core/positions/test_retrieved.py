@@ -7,7 +7,7 @@ from oprag._internal.warn import forget
 from oprag.chunk import Place, Uncertain, changed
 from oprag.errors import PositionWarning, SourceWarning, UncertainOrderError
 from oprag.positions import source_order
-from oprag.positions.retrieved import SearchedStore, place, warn_about
+from oprag.positions.retrieved import SearchedStore, place, undecided, warn_about
 from tests.helpers import hit, ranks
 
 
@@ -47,6 +47,26 @@ def test_chunks_of_a_video_are_one_source_whatever_time_their_addresses_begin_at
     context = build_context(chunks)
     assert ranks(context.kept) == [1, 0]
     assert [(report.source, report.chunks) for report in context.sources] == [("https://youtu.be/abc", 2)]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "asks"),
+    [
+        ({"chunk_index": [0, 1], "chunk_numbering": ["n0123456789ab"] * 2}, False),
+        ({"chunk_index": [0, 1]}, True),  # another tool may have begun again in each call
+        ({"start_index": [0, 90]}, False),
+        ({"page": [1, 2], "start_index": [0, 0]}, False),
+        ({"page_label": ["i", "ii"], "start_index": [0, 0]}, True),
+        ({"page": [1, 2]}, True),
+        ({"row": [1, 2]}, True),
+        ({"title": ["a", "b"]}, True),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, dict) else "",
+)
+def test_a_store_is_asked_where_metadata_of_retrieved_chunks_do_not_suffice(metadata, asks):
+    rows = [dict(zip(metadata, values, strict=True)) for values in zip(*metadata.values(), strict=True)]
+    placed = place([hit(f"text {rank}", rank, **row) for rank, row in enumerate(rows)], None, None)
+    assert [group.strong for group in undecided(placed)] == [False] * asks
 
 
 def test_what_was_found_before_is_kept():

@@ -65,7 +65,8 @@ def test_a_number_names_a_source_whatever_type_a_store_made_of_it(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(0, "0"), (-3, "-3"), (2.5, "2.5"), (-2.5, "-2.5"), (np.int8(-128), "-128")]
+    ("value", "expected"),
+    [(0, "0"), (-3, "-3"), (2.5, "2.5"), (-2.5, "-2.5"), (np.int8(-128), "-128"), (2**53 + 1, "9007199254740993")],
 )
 def test_any_finite_number_is_a_name(value, expected):
     assert named(url=value) == expected

@@ -6,7 +6,16 @@ from itertools import pairwise
 import pytest
 
 from oprag import Chunk, Place, PositionKind, Span
-from oprag.positions.source_order import ADDED_AGAIN, INSERTION_ORDER_ONLY, TORN_APART, Listing, SourceOrder, order_of
+from oprag.positions.source_order import (
+    ADDED_AGAIN,
+    BY_DOCUMENT,
+    INSERTION_ORDER_ONLY,
+    MISSING,
+    TORN_APART,
+    Listing,
+    SourceOrder,
+    order_of,
+)
 from oprag.positions.source_text import SourceText
 
 
@@ -96,6 +105,10 @@ def test_a_source_that_was_added_twice_is_taken_once():
     order = read(texts * 3)
     assert list(order.keys) == 3 * list(order.keys[:6])
     assert order.certainty == "known"
+    attempts = read([*texts[3:], *texts, *texts[1:]])
+    assert [attempts.keys.index(key) for key in attempts.keys] == [0, 1, 2, 3, 4, 5, 0, 1, 2, 4, 5, 0, 1, 2]
+    apart = read(windows(overlap=0) * 2)
+    assert (apart.certainty, causes(apart)) == ("assumed", [INSERTION_ORDER_ONLY])
 
 
 def test_a_chunk_that_was_added_again_shares_the_place_of_the_first():
@@ -147,6 +160,38 @@ def test_what_is_there_often_refutes_nothing():
     assert sequence(order)[0] == list(range(len(texts) - 2))
     apart = windows(overlap=0)
     assert causes(read(["Yes.", *apart[:4], "Yes.", *apart[4:8], "Yes."])) == [INSERTION_ORDER_ONLY]
+
+
+@pytest.mark.parametrize("left_out", [2, 4], ids=["before another", "after another"])
+def test_a_chunk_without_a_position_goes_beside_one_that_it_overlaps(left_out):
+    texts, shown = windows()[:7], [number for number in (5, 3, 0, 6, 4, 2, 1) if number != left_out]
+    chunks = [
+        Chunk(texts[number], rank, metadata={} if number == 3 else {"start_index": 160 * number})
+        for rank, number in enumerate(shown)
+    ]
+    order = order_of(Listing(chunks))
+    assert [shown[index] for index in sequence(order)[0]] == sorted(shown)
+    assert causes(order) == [MISSING]
+
+
+def test_overlaps_that_form_a_ring_tell_nothing():
+    texts = windows()[:6]
+    order = read([f"{texts[-1][-40:]}{texts[0]}", *texts[1:]])
+    assert sequence(order) == (list(range(6)), 6)
+    assert causes(order) == [INSERTION_ORDER_ONLY]
+
+
+def test_numbers_do_not_compare_across_documents_of_one_source():
+    """Another tool may have numbered the chunks of each document."""
+    chunks = [
+        Chunk(f"text {rank}", rank, metadata={"chunk_index": rank}, document_id=name)
+        for rank, name in enumerate("aabb")
+    ]
+    order = order_of(Listing(chunks))
+    assert [(order.certainty, [*order.doubts_among(among)]) for among in (range(4), [0, 1])] == [
+        ("assumed", [BY_DOCUMENT]),
+        ("assumed", []),
+    ]
 
 
 HEADING = "Quarter ended March 31, in millions, unaudited"
