@@ -81,7 +81,6 @@ def check_listings(
         sources=tuple(sorted(checks, key=lambda one: (not one.problem, one.certainty == "known", -one.chunks))),
         chunks=len(sample.chunks),
         sampled=sample.sampled,
-        partial_source=sample.partial_source,
         notes=tuple(_notes(checks, sizes, unread, suggestions)),
     )
 
@@ -92,7 +91,6 @@ class _Sample(NamedTuple):
     chunks: list[Chunk]
     listings: Mapping[str | None, Checked]
     sampled: bool
-    partial_source: str
 
 
 def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks: int) -> _Sample:
@@ -103,14 +101,11 @@ def _read(listings: Sequence[Checked], source_key: SourceKey | None, max_chunks:
     for listing, _, name in rows:
         listed.setdefault(name, listing)
     read = [(chunk, name) for listing, chunk, name in rows[:max_chunks] if listed[name] is listing]
-    partial_source = None
-    if len(rows) > max_chunks:
-        following, _, last = rows[-1]
-        complete = [one for one in read if one[1] != last]
-        if listed[last] is following and rows[-2][2] == last and 0 < len(complete) < len(read):
-            read, partial_source = complete, last
+    if len(rows) > max_chunks and rows[-2][2] == rows[-1][2]:
+        *_, last = rows[-1]
+        read = [one for one in read if one[1] != last] or read
     chunks = [changed(chunk, rank=rank) for rank, (chunk, _) in enumerate(read)]
-    return _Sample(chunks, listed, len(rows) > max_chunks, partial_source or "")
+    return _Sample(chunks, listed, len(rows) > max_chunks)
 
 
 class _Finding(NamedTuple):

@@ -70,8 +70,7 @@ class PositionCheck:
         searched: Name of the store or list that was checked.
         sources: The sources, those with a problem first.
         chunks: Number of chunks that were read.
-        sampled: Whether only the first `max_chunks` chunks were read.
-        partial_source: Name of the source that was dropped because the sample ends in the middle of it, or "" if none.
+        sampled: Whether only the first `max_chunks` chunks were read, without the source in whose middle they end.
         notes: Findings that do not affect the order, such as duplicates.
     """
 
@@ -79,7 +78,6 @@ class PositionCheck:
     sources: tuple[SourceCheck, ...]
     chunks: int
     sampled: bool = False
-    partial_source: str = ""
     notes: tuple[Note, ...] = ()
 
     @property
@@ -120,7 +118,6 @@ class PositionCheck:
             "searched": self.searched,
             "chunks": self.chunks,
             "sampled": self.sampled,
-            "partial_source": safe(shown(self.partial_source, _NAME_IN_JSON)),
             "sources": [_as_json(source) for source in self.sources],
             "notes": [{"what": clean(note.what), "suggestion": clean(note.suggestion)} for note in self.notes],
         }
@@ -130,8 +127,6 @@ class PositionCheck:
             return f"{self.searched}: no chunks"
         read = counted(self.chunks, "chunk")
         found = f"{'the first ' if self.sampled else ''}{read} from {counted(len(self.sources), 'source')}"
-        if self.partial_source:
-            found += f", without {shown_name(self.partial_source)}, which was read only in part"
         wrong = sum(bool(source.problem) for source in self.sources)
         verdict = f"problems in {counted(wrong, 'source')}" if wrong else "no problems found"
         return f"{self.searched}: {found}; {verdict}"

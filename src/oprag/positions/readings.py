@@ -283,7 +283,7 @@ def _chain_keys(chunks: Sequence[Chunk]) -> list[tuple[int, int] | None]:
                 broken.update((before, after))
     # None of the chunks of a cycle is the first of a run.
     begun = (_run_from(first, following) for first in following.keys() - preceding.keys())
-    runs = {one: run for run in begun for one in run}
+    runs: dict[str | None, dict[str, None]] = {one: run for run in begun for one in run}
     places: dict[str | None, tuple[int, int]] = {}
     number = 0
     for name in texts:
