@@ -99,46 +99,81 @@ def test_chunks_of_two_contexts_can_be_put_together():
     assert sorted(ranks(context.kept)) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_chunks_without_a_position_are_warned_about_once(assemble):
-    others = [hit("d", 3, source="other"), hit("e", 4, source="other")]
-    chunks = [hit("a", 0, title="t"), hit("b", 1, colour="red"), hit("c", 2, page=1), *others]
-    with pytest.warns(PositionWarning) as caught:
-        assemble(chunks)
-    assert len(caught) == 1
-    assert str(caught[0].message).endswith("is unknown ('book' and 1 more source); pass position_key=...")
-    assert caught[0].filename == __file__
+CALLS = [
+    hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
+    hit("b", 1, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
+    hit("c", 2, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
+]
+RUNS = [
+    Chunk("d", 0, source="book", id="d", previous_id="c"),
+    Chunk("b", 1, source="book", id="b", previous_id="a"),
+    Chunk("c", 2, source="book", id="c"),
+    Chunk("a", 3, source="book", id="a"),
+]
+# Chunks that cause one warning, how it ends, and the ranks in order.
+WARNED: dict[str, tuple[list[Chunk], str, list[int]]] = {
+    "no position": (
+        [
+            *(hit("a", 0, title="t"), hit("b", 1, colour="red"), hit("c", 2, page=1)),
+            *(hit("d", 3, source="other"), hit("e", 4, source="other")),
+        ],
+        "is unknown ('book' and 1 more source); pass position_key=...",
+        [2, 0, 1, 3, 4],
+    ),
+    "one chunk without a position": (
+        [*(hit(f"text {number}", number, chunk_index=number) for number in range(9)), hit("lost", 9)],
+        "have no position, so their order is unknown ('book'); pass position_key=...",
+        list(range(10)),
+    ),
+    "a page of two chunks": (
+        [
+            *(hit("b", 0, page=1), hit("a", 1, page=1), hit("c", 2, page=0)),
+            *(hit("d", 3, source="other", row=1), hit("e", 4, source="other", row=1)),
+        ],
+        "ordered by retrieval rank there ('book' and 1 more source); pass position_key=...",
+        [2, 0, 1, 3, 4],
+    ),
+    "stamps of several calls": (CALLS, "the order of the source ('book'); pass position_key=...", [2, 0, 1]),
+    "runs of links": (RUNS, "comes first ('book'); pass position_key=...", [2, 0, 3, 1]),
+    # A splitter that begins anew in each section.
+    "offsets that contradict each other": (
+        [hit(text, rank, start_index=0) for rank, text in enumerate("ab")],
+        "the order is uncertain ('book'); pass position_key=...",
+        [0, 1],
+    ),
+    "no source": (
+        [Chunk("a", 0, metadata={"page": 3}), Chunk("b", 1, metadata={"page": 1, "title": 5}), hit("c", 2)],
+        "2 of 3 chunks do not name their source, so they are not put in order; pass source_key=...",
+        [0, 1, 2],
+    ),
+}
 
 
 @pytest.mark.parametrize("assemble", [arrange, build_context])
-@pytest.mark.parametrize("missing", ["last", "first", "drop"])
-def test_one_chunk_without_a_position_is_warned_about(assemble, missing):
-    chunks = [*(hit(f"text {number}", number, chunk_index=number) for number in range(9)), hit("lost", 9)]
-    with pytest.warns(PositionWarning, match="have no position"):
-        assemble(chunks, on_missing_position=missing)
-
-
-@pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_a_page_on_which_the_rank_decides_is_warned_about_once(assemble):
-    chunks = [hit("b", 0, page=1), hit("a", 1, page=1), hit("c", 2, page=0), hit("d", 3, source="other", row=1)]
-    with pytest.warns(PositionWarning, match="ordered by retrieval rank") as caught:
-        ordered = assemble([*chunks, hit("e", 4, source="other", row=1)])
-    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1, 3, 4]
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-
-
-@pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_stamps_of_several_calls_are_warned_about_once(assemble):
-    chunks = [
-        hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
-        hit("b", 1, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
-        hit("c", 2, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
-    ]
-    with pytest.warns(PositionWarning, match="stamped in several calls") as caught:
+@pytest.mark.parametrize("name", WARNED)
+def test_an_uncertain_order_is_warned_about_once(name, assemble):
+    chunks, ends, order = WARNED[name]
+    with pytest.warns((PositionWarning, SourceWarning)) as caught:
         ordered = assemble(chunks)
-    assert ranks(getattr(ordered, "kept", ordered)) == [2, 0, 1]
-    assert len(caught) == 1
+    assert ranks(getattr(ordered, "kept", ordered)) == order
+    (warned,) = caught
+    assert str(warned.message).endswith(ends)
+    assert warned.filename == __file__
+    assert warned.category is (SourceWarning if name == "no source" else PositionWarning)
+
+
+@pytest.mark.parametrize("name", ["no position", "one chunk without a position", "offsets that contradict each other"])
+@pytest.mark.parametrize("missing", ["first", "drop"])
+def test_where_missing_positions_go_does_not_matter_for_the_warning(name, missing):
+    chunks, ends, _ = WARNED[name]
+    with pytest.warns(PositionWarning) as caught:
+        build_context(chunks, on_missing_position=missing)
+    assert [str(one.message).endswith(ends) for one in caught] == [True]
+
+
+def test_runs_of_links_are_counted():
+    report = build_context(RUNS, order="rank").sources[0]
+    assert (report.kind, report.runs) == (PositionKind.LINKS, 2)
 
 
 def test_each_cause_has_its_own_warning():
@@ -150,21 +185,6 @@ def test_each_cause_has_its_own_warning():
     with pytest.warns(PositionWarning) as caught:
         arrange(chunks)
     assert len({str(one.message).partition(" (")[0] for one in caught}) == len(caught) == 3
-
-
-@pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_runs_of_links_whose_order_is_unknown_are_warned_about(assemble):
-    chunks = [
-        Chunk("d", 0, source="book", id="d", previous_id="c"),
-        Chunk("b", 1, source="book", id="b", previous_id="a"),
-        Chunk("c", 2, source="book", id="c"),
-        Chunk("a", 3, source="book", id="a"),
-    ]
-    with pytest.warns(PositionWarning, match="form several runs") as caught:
-        assemble(chunks)
-    assert caught[0].filename == __file__
-    context = build_context(chunks, order="rank")
-    assert (context.sources[0].kind, context.sources[0].runs) == (PositionKind.LINKS, 2)
 
 
 @pytest.mark.parametrize(
@@ -199,28 +219,8 @@ def test_the_order_of_ranks_needs_no_positions():
     assert ranks(arrange([hit("a", 1), hit("b", 0)], order="rank")) == [0, 1]
 
 
-@pytest.mark.parametrize("assemble", [arrange, build_context])
-def test_chunks_that_do_not_say_their_source_are_warned_about_once(assemble):
-    chunks = [Chunk("a", 0, metadata={"page": 3}), Chunk("b", 1, metadata={"page": 1, "title": 5}), hit("c", 2)]
-    with pytest.warns(SourceWarning) as caught:
-        assemble(chunks)
-    assert [str(one.message) for one in caught] == [
-        "2 of 3 chunks do not name their source, so they are not put in order; pass source_key=..."
-    ]
-    assert caught[0].filename == __file__
-
-
 def test_one_chunk_alone_needs_no_source():
     assert ranks(arrange([Chunk("a", 0)])) == [0]
-
-
-@pytest.mark.parametrize("missing", ["last", "drop"])
-def test_offsets_that_contradict_each_other_are_warned_about_as_such(missing):
-    # A splitter that begins anew in each section.
-    chunks = [hit(text, rank, start_index=0) for rank, text in enumerate("ab")]
-    with pytest.warns(PositionWarning, match="offsets of a source contradict") as caught:
-        arrange(chunks, on_missing_position=missing)
-    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("field", ["page", "page_number"])
@@ -234,11 +234,7 @@ def test_pages_that_restart_are_warned_about_where_no_kept_chunks_share_one(fiel
 
 def test_stamps_of_several_calls_are_warned_about_where_the_kept_chunks_are_of_one():
     # The chunk that shows it is retrieved and not kept; whether the others stand right is unknown all the same.
-    chunks = [
-        hit("a", 0, chunk_index=1, chunk_numbering="n1", page=1, start_index=90),
-        hit("b", 1, chunk_index=0, chunk_numbering="n1", page=1, start_index=0),
-        hit("c", 2, chunk_index=0, chunk_numbering="n2", page=2, start_index=0),
-    ]
+    chunks = [changed(CALLS[number], rank=rank) for rank, number in enumerate([0, 2, 1])]
     with pytest.warns(PositionWarning, match="stamped in several calls") as caught:
         assert ranks(build_context(chunks, k=2).kept) == [1, 0]
     assert len(caught) == 1

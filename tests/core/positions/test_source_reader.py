@@ -14,6 +14,8 @@ from oprag.errors import OptionError, SourceReadError, SourceWarning
 from oprag.positions.source_reader import SourceReader
 from tests.pdfs import pdf
 
+LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+
 
 @pytest.fixture
 def folder(tmp_path):
@@ -53,41 +55,26 @@ def test_a_name_that_begins_with_the_folder(folder, monkeypatch):
         "/etc/passwd",
         "//etc/passwd",
         "../docs/../secret.txt",
+        "../docs2/x.txt",  # a folder whose name begins alike
+        "{parent}/secret.txt",
+        pytest.param("link to a file", marks=LINKS),
+        pytest.param("link to a folder/secret.txt", marks=LINKS),
     ],
 )
 def test_nothing_outside_of_the_folder_is_read(folder, name):
-    read = SourceReader(folder)
-    with pytest.raises(SourceReadError, match="is outside") as caught:
-        read(name)
-    assert caught.value.value == name
-
-
-def test_an_absolute_path_outside_of_the_folder(folder):
-    read = SourceReader(folder)
-    with pytest.raises(SourceReadError, match="is outside"):
-        read(str(folder.parent / "secret.txt"))
-
-
-def test_a_folder_beside_whose_name_begins_alike_is_outside(folder):
     beside = folder.parent / "docs2"
     beside.mkdir()
     (beside / "x.txt").write_text("secret", encoding="utf-8")
-    read = SourceReader(folder)
-    with pytest.raises(SourceReadError, match="is outside"):
-        read("../docs2/x.txt")
+    for kind, target in (("file", folder.parent / "secret.txt"), ("folder", folder.parent)):
+        if f"link to a {kind}" in name:
+            (folder / f"link to a {kind}").symlink_to(target)
+    name = name.format(parent=folder.parent)
+    with pytest.raises(SourceReadError, match="is outside") as caught:
+        SourceReader(folder)(name)
+    assert caught.value.value == name
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-@pytest.mark.parametrize("to_folder", [False, True])
-def test_links_do_not_lead_out_of_the_folder(folder, to_folder):
-    target = folder.parent if to_folder else folder.parent / "secret.txt"
-    (folder / "link").symlink_to(target)
-    read = SourceReader(folder)
-    with pytest.raises(SourceReadError, match="is outside"):
-        read("link/secret.txt" if to_folder else "link")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@LINKS
 def test_links_inside_of_the_folder_work(folder):
     (folder / "link").symlink_to(folder / "a.txt")
     (folder.parent / "way").symlink_to(folder)
@@ -96,7 +83,7 @@ def test_links_inside_of_the_folder_work(folder):
         assert read("link") == "äöü {x}\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+@LINKS
 def test_a_circle_of_links_is_no_file(folder):
     (folder / "one").symlink_to("two")
     (folder / "two").symlink_to("one")
@@ -127,21 +114,15 @@ def test_a_pipe_is_no_file(folder):
 @pytest.mark.parametrize("data", [b"\xff\xfea\x00", b"\x80", "ä".encode("latin-1")])
 def test_what_is_not_utf_8_is_refused(folder, data):
     (folder / "bad.txt").write_bytes(data)
-    read = SourceReader(folder)
     with pytest.raises(SourceReadError, match="not UTF-8"):
-        read("bad.txt")
-
-
-def test_a_byte_order_mark_is_no_text(folder):
-    (folder / "mark.txt").write_bytes(b"\xef\xbb\xbfone")
-    read = SourceReader(folder)
-    assert read("mark.txt") == "one"
+        SourceReader(folder)("bad.txt")
 
 
 @pytest.mark.parametrize("name", ["a.TXT", "a.text", "a.md", "a.Markdown", "a.rst"])
-def test_text_files_have_these_endings(folder, name):
-    (folder / name).write_text("Read.", encoding="utf-8")
-    assert SourceFolder(folder)(name) == "Read."
+def test_text_files_have_these_endings_and_perhaps_a_mark_at_the_start(folder, name):
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (folder / name).write_bytes(mark + b"Read.")
+        assert SourceReader(folder)(name) == "Read."
 
 
 def test_a_pdf_is_read_page_by_page(folder):
@@ -174,28 +155,18 @@ def test_limits_that_mean_nothing_are_refused(folder, wrong: dict[str, Any]):
 
 
 def test_paths_and_numbers_name_the_texts_of_a_mapping_as_they_do_in_metadata():
-    by_path, by_number = SourceReader({Path("a/b.txt"): "B"}), SourceReader(MappingProxyType[Any, str]({5: "Five"}))
-    assert (by_path("a/b.txt"), by_number("5")) == ("B", "Five")
+    texts: Any = {Path("a/b.txt"): "B", 5: "Five", "a": "A", "empty": ""}
+    for read in (SourceReader(texts), SourceReader(MappingProxyType(texts))):
+        assert [read(name) for name in ("a/b.txt", "5", "a", "empty")] == ["B", "Five", "A", ""]
 
 
-def test_a_mapping():
-    read = SourceReader(MappingProxyType[str, Any]({"a": "A", "empty": "", "wrong": 5}))
-    assert (read("a"), read("empty")) == ("A", "")
-    with pytest.raises(SourceReadError, match="must return the text of source 'b', got nothing"):
-        read("b")
-    with pytest.raises(SourceReadError, match="got int"):
-        read("wrong")
-
-
-def test_a_function():
-    read = SourceReader(str.upper)
-    assert read("a") == "A"
-    values: tuple[Any, ...] = (None, b"bytes", 5)
-    for value in values:
-        texts = {"a": value}
-        broken = SourceReader(texts.get)  # type: ignore[arg-type]
-        with pytest.raises(SourceReadError, match="'a'"):
-            broken("a")
+@pytest.mark.parametrize(("value", "what"), [(None, "nothing"), (b"bytes", "bytes"), (5, "int")])
+def test_a_text_is_a_string(value, what):
+    given: Any = {"a": value}
+    for read in (SourceReader(given), SourceReader(given.get)):
+        with pytest.raises(SourceReadError, match=f"must return the text of source 'a', got {what}$"):
+            read("a")
+    assert SourceReader(str.upper)("a") == "A"
 
 
 def failing(error):
@@ -236,16 +207,23 @@ def test_a_name_that_is_longer_than_any_path_is_refused_unread(folder, monkeypat
     assert len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("given", ["no-such-folder", "", 5, ["a"], b"docs"])
-def test_what_reads_nothing_is_refused(given, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(OptionError, match="read_source"):
+NO_DOCUMENTS = "must be a list of LangChain or LlamaIndex documents"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *((one, "must be an existing folder") for one in ("no-such-folder", "", Path("a.txt"))),
+        *((one, "must be a folder, a mapping, a function") for one in (5, b"docs")),
+        *(([one], NO_DOCUMENTS) for one in ("a.txt", {"page_content": "a"}, None, Path("a.txt"))),
+        ([Document("Text.")], "does not name its source"),
+    ],
+    ids=str,
+)
+def test_what_reads_nothing_is_refused(given, message, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with pytest.raises(OptionError, match=message):
         SourceReader(given)
-
-
-def test_a_file_is_no_folder(folder):
-    with pytest.raises(OptionError, match="existing folder"):
-        SourceReader(folder / "a.txt")
 
 
 def test_a_file_is_read_once_until_it_changes(folder, monkeypatch):
@@ -302,14 +280,3 @@ def test_the_documents_of_a_loader():
     assert (read("c.docx"), read("d1")) == ("Named.", "Of an id.")
     with pytest.raises(SourceReadError, match=r"text of source 'c\.html', got nothing"):
         read("c.html")
-
-
-@pytest.mark.parametrize("wrong", [["a.txt"], [{"page_content": "a"}], [None], [Path("a.txt")]])
-def test_a_list_of_something_else(wrong):
-    with pytest.raises(OptionError, match="must be a list of LangChain or LlamaIndex documents"):
-        SourceReader(wrong)
-
-
-def test_a_document_without_a_name():
-    with pytest.raises(OptionError, match="does not name its source"):
-        SourceReader([Document("Text.")])
