@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from oprag import Chunk, arrange, build_context
 from oprag.errors import PositionWarning, SourceWarning
 from oprag.langchain import stamp_positions
-from oprag.positions.source_names import names_of_parts, source_name, source_of, source_parts
+from oprag.positions.source_names import names_of_parts, source_of, source_parts
 
 
 def named(source_key: Any = None, *, given: Any = None, owner: str | None = None, **metadata: Any) -> str | None:
@@ -31,10 +31,6 @@ def test_names_come_before_ids_and_the_metadata_keys_in_a_fixed_sequence():
         found.append(named(owner="g", **metadata))
         del metadata[next(iter(metadata))]
     assert [*found, named(owner="g"), named()] == ["a", "b", "c", "d", "e", "f", "g", None]
-
-
-def test_the_chunk_itself_goes_before_its_metadata():
-    assert named(given="given", url="seen") == "given"
 
 
 def test_pages_with_random_ids_are_one_source():
@@ -59,19 +55,6 @@ def test_a_value_that_cannot_name_falls_to_the_next_key(source_key, value):
     assert named(source_key, given=value, book=value, source=value, url="next") == "next"
 
 
-@pytest.mark.parametrize("value", [5, 5.0, "5", np.float64(5), np.int64(5), Decimal(5)])
-def test_a_number_names_a_source_whatever_type_a_store_made_of_it(value):
-    assert named(url=value) == "5"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0, "0"), (-3, "-3"), (2.5, "2.5"), (-2.5, "-2.5"), (np.int8(-128), "-128"), (2**53 + 1, "9007199254740993")],
-)
-def test_any_finite_number_is_a_name(value, expected):
-    assert named(url=value) == expected
-
-
 def test_the_error_of_a_source_function_is_the_callers():
     with pytest.raises(KeyError):
         named(lambda chunk: chunk.metadata["missing"])
@@ -82,63 +65,46 @@ def documents(*metadata: Any) -> list[Chunk]:
     return [Chunk(f"text {rank}", rank, metadata=each) for rank, each in enumerate(metadata)]
 
 
-# --- what is said beside the name ---
+FILE = {"file_path": "/data/a.pdf"}
+YOUTUBE = "https://www.youtube.com/watch"
+NAMED: list[tuple[dict[str, Any], str]] = [
+    ({"given": "given", "url": "seen"}, "given"),
+    # A number, whatever type a store made of it.
+    *(({"url": value}, "5") for value in (5, 5.0, "5", np.float64(5), np.int64(5), Decimal(5))),
+    *(({"url": value}, str(value)) for value in (0, -3, 2.5, -2.5, np.int8(-128), 2**53 + 1)),
+    # Beside a file it is a page, if it is small and the field is not asked for.
+    *(({"source": page, **FILE}, "/data/a.pdf") for page in ("3", 3, 3.0, np.int64(3))),
+    ({"source": 3, "file_name": "a.pdf"}, "a.pdf"),
+    ({"source": 3}, "3"),
+    ({"source": "3", "url": "https://example.com/a"}, "3"),
+    *(({"source": "3", "file_path": path}, "3") for path in ("7", "")),
+    ({"source": "3", "ref_doc_id": "7f"}, "3"),
+    *(({"source": name, **FILE}, name) for name in ("a3", "20240301")),
+    ({"source_key": "source", "source": "3", **FILE}, "3"),
+    # A time in a URL is not part of the name.
+    *(({field: f"{YOUTUBE}?v=abc_-&t=30s"}, f"{YOUTUBE}?v=abc_-") for field in ("source", "url")),
+    ({"url": f"{YOUTUBE}?t=90&v=abc"}, f"{YOUTUBE}?v=abc"),
+    ({"url": "https://youtu.be/abc?t=90"}, "https://youtu.be/abc"),
+    ({"url": "https://vimeo.com/76979871#t=62"}, "https://vimeo.com/76979871"),
+    *(
+        ({"url": url}, url)
+        for url in [
+            *(f"{YOUTUBE}?v=abc", f"{YOUTUBE}?v=abc&t=1m30s"),
+            *(f"https://forum.example.com/viewtopic.php?f=2&t=1234{more}" for more in ("", "&start=10")),
+            *(f"https://example.com/{rest}" for rest in ("status/1?t=3a7Bq", "a?t=s", "#t=abc")),
+        ]
+    ),
+]
 
 
-@pytest.mark.parametrize("page", ["3", 3, 3.0, np.int64(3)])
-@pytest.mark.parametrize("key", ["file_path", "file_name"])
-def test_a_number_in_source_beside_a_file_is_a_page(key, page):
-    assert named(source=page, **{key: "/data/a.pdf"}) == "/data/a.pdf"
+@pytest.mark.parametrize(("metadata", "name"), NAMED, ids=str)
+def test_the_name_is_read_from_metadata(metadata, name):
+    assert named(**metadata) == name
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"source": 3},
-        {"source": "3", "url": "https://example.com/a"},
-        {"source": "3", "file_path": "7"},
-        {"source": "3", "file_path": ""},
-        {"source": "3", "ref_doc_id": "7f"},
-        {"source": "a3", "file_path": "/data/a.pdf"},
-        {"source": "20240301", "file_path": "/data/a.pdf"},
-    ],
-)
-def test_any_other_number_in_source_is_a_name(metadata):
-    assert named(**metadata) == source_name(metadata["source"])
-
-
-def test_the_key_that_is_asked_for_is_a_name_whatever_is_beside_it():
-    assert named("source", source="3", file_path="/data/a.pdf") == "3"
-
-
-@pytest.mark.parametrize(
-    ("url", "name", "seconds"),
-    [
-        ("https://www.youtube.com/watch?v=abc123XYZ_-&t=30s", "https://www.youtube.com/watch?v=abc123XYZ_-", 30),
-        ("https://www.youtube.com/watch?t=90&v=abc", "https://www.youtube.com/watch?v=abc", 90),
-        ("https://youtu.be/abc?t=90", "https://youtu.be/abc", 90),
-        ("https://vimeo.com/76979871#t=62", "https://vimeo.com/76979871", 62),
-    ],
-)
-def test_the_time_in_a_url_is_not_part_of_the_name(url, name, seconds):
-    assert named(source=url) == named(url=url) == name
-    assert source_parts({"source": url}).seconds == seconds
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://www.youtube.com/watch?v=abc",
-        "https://forum.example.com/viewtopic.php?f=2&t=1234",
-        "https://forum.example.com/viewtopic.php?f=2&t=1234&start=10",
-        "https://example.com/status/1?t=3a7Bq",
-        "https://example.com/a?t=s",
-        "https://example.com/#t=abc",
-        "https://www.youtube.com/watch?v=abc&t=1m30s",
-    ],
-)
-def test_what_is_not_surely_a_time_is_part_of_the_name(url):
-    assert named(source=url) == url
+@pytest.mark.parametrize("url", [f"{YOUTUBE}?v=abc&t=30s", "https://youtu.be/abc?t=30", "https://vimeo.com/7#t=30"])
+def test_the_time_in_a_url_is_a_position(url):
+    assert source_parts({"source": url}).seconds == 30
 
 
 @pytest.mark.parametrize("path", [Path("docs/a.txt"), PurePosixPath("docs/a.txt")])

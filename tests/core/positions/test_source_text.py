@@ -201,11 +201,6 @@ def test_white_space_may_have_been_folded_or_stripped():
     assert text[span.start : span.end] == "One\n\n  two\t three.\u00a0\u00a0Four"
 
 
-@pytest.mark.parametrize("piece", ["not in it", "ONE", "", "   ", "one  two!"])
-def test_what_is_not_in_the_text_stays_without_an_offset(piece):
-    assert starts([piece], "one two") == [None]
-
-
 def test_the_mark_at_the_start_of_a_file_may_be_left_in_the_first_chunk():
     """Loaders leave it there, and it is no part of the text that is read from a folder."""
     assert SourceText("one two").places("\ufeffone") == [(0, 3)]
@@ -213,61 +208,43 @@ def test_the_mark_at_the_start_of_a_file_may_be_left_in_the_first_chunk():
     assert SourceText("\ufeffone two").places("one") == [(1, 4)]
 
 
-def test_an_empty_source_holds_nothing():
-    assert starts(["one"], "") == [None]
-
-
 # --- text that stands at several places ---
 
 AGAIN = "Yes. Alpha part. Yes. Beta part. Yes."
-
-
-def test_nothing_is_guessed():
-    assert starts(["Yes."], AGAIN) == [None]
-
-
-@pytest.mark.parametrize("hint", [{"metadata": {"start_index": "17"}}, {"span": Span(17, 21)}])
-def test_an_offset_that_the_chunk_has_tells_which(hint):
-    assert starts([chunk("Yes.", **hint)], AGAIN) == [17]
-
-
-@pytest.mark.parametrize(
-    "metadata", [{"start_index": -1}, {"start_index": None}, {"start_index": 18}, {"start_index": []}]
-)
-def test_an_offset_that_cannot_be_tells_nothing(metadata):
-    assert starts([chunk("Yes.", metadata=metadata)], AGAIN) == [None]
-
-
-def test_an_offset_in_metadata_that_does_not_count_leaves_the_span():
-    assert starts([chunk("Yes.", metadata={"start_index": None}, span=Span(17, 21))], AGAIN) == [17]
-
-
-def test_as_many_equal_chunks_as_places_share_them_out():
-    assert starts(["Yes.", "Yes.", "Yes."], AGAIN) == [0, 17, 33]
-    assert starts(["Yes.", chunk("Yes.", 1, metadata={"start_index": 17}), "Yes."], AGAIN) == [0, 17, 33]
-    assert starts(["Yes.", "Yes."], AGAIN) == [None, None]
-
-
 REST = ["Gamma part.", "Delta part.", "Epsilon part."]
 LONG = " ".join([AGAIN, *REST])
 
 
-def test_neighbours_in_sequence_tell_which():
-    assert starts(["Alpha part.", "Yes.", "Beta part.", *REST], LONG)[:3] == [5, 17, 22]
-    assert starts(["Yes.", "Alpha part.", "Beta part.", *REST], LONG)[:3] == [0, 5, 22]
-    assert starts(["Alpha part.", "Beta part.", "Yes.", *REST], LONG)[:3] == [5, 22, 33]
+def stating(**metadata: Any) -> Chunk:
+    return chunk("Yes.", 1, metadata=metadata)
 
 
-def test_a_few_neighbours_may_be_in_sequence_by_chance():
-    assert starts(["Alpha part.", "Yes.", "Beta part."], AGAIN) == [5, None, 22]
-
-
-def test_neighbours_that_leave_two_places_tell_nothing():
-    assert starts(["Yes.", "Beta part."], AGAIN) == [None, 22]
-
-
-def test_a_sequence_that_is_not_that_of_the_source_tells_nothing():
-    assert starts(["Beta part.", "Yes.", "Alpha part."], AGAIN) == [22, None, 5]
+@pytest.mark.parametrize(
+    ("pieces", "text", "expected"),
+    [
+        *(([piece], "one two", [None]) for piece in ("not in it", "ONE", "", "   ", "one  two!")),
+        (["one"], "", [None]),
+        # Nothing is guessed, unless an offset that the chunk states is one of the places.
+        (["Yes."], AGAIN, [None]),
+        ([stating(start_index="17")], AGAIN, [17]),
+        *(([stating(start_index=start)], AGAIN, [None]) for start in (-1, None, 18, [])),
+        ([chunk("Yes.", span=Span(17, 21))], AGAIN, [17]),
+        ([chunk("Yes.", metadata={"start_index": None}, span=Span(17, 21))], AGAIN, [17]),
+        # As many equal chunks as places.
+        (["Yes.", "Yes.", "Yes."], AGAIN, [0, 17, 33]),
+        (["Yes.", stating(start_index=17), "Yes."], AGAIN, [0, 17, 33]),
+        (["Yes.", "Yes."], AGAIN, [None, None]),
+        # Neighbors in sequence, if these are not there by chance, and leave one place.
+        (["Alpha part.", "Yes.", "Beta part.", *REST], LONG, [5, 17, 22, 38, 50, 62]),
+        (["Yes.", "Alpha part.", "Beta part.", *REST], LONG, [0, 5, 22, 38, 50, 62]),
+        (["Alpha part.", "Beta part.", "Yes.", *REST], LONG, [5, 22, 33, 38, 50, 62]),
+        (["Alpha part.", "Yes.", "Beta part."], AGAIN, [5, None, 22]),
+        (["Yes.", "Beta part."], AGAIN, [None, 22]),
+        (["Beta part.", "Yes.", "Alpha part."], AGAIN, [22, None, 5]),
+    ],
+)
+def test_the_places_of_pieces_in_this_sequence(pieces: list[str | Chunk], text: str, expected: list[int | None]):
+    assert starts(pieces, text) == expected
 
 
 def pages_with_a_notice():
