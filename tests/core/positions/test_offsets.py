@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oprag import Chunk, Place, Position, PositionKind, Span
+from oprag.chunk import changed
 from oprag.positions.fields import START_FIELDS
 from oprag.positions.readings import is_exact
 from oprag.positions.source_order import Listing, Offsets, order_of
@@ -29,42 +30,37 @@ def disagree(texts: list[str], claims: list[Claim]) -> bool:
     return all(position.kind is not kind for position in order_of(Listing(chunks)).positions)
 
 
-@pytest.mark.parametrize(("start_field", "end_field"), START_FIELDS.items())
-def test_offsets_are_read_under_the_names_of_splitters_and_stores(start_field, end_field):
-    chunk = Chunk("four", 0, metadata={start_field: "10", end_field: 14.0})
-    assert read(chunk) == (start_field, [Span(10, 14)])
+def four(span: Span | None = None, **metadata: Any) -> Chunk:
+    return Chunk("four", 0, metadata=metadata, span=span)
 
 
-def test_without_an_end_the_length_of_the_text_gives_it():
-    assert read(Chunk("four", 0, metadata={"start_index": 10})) == ("start_index", [Span(10, 14)])
+READ: list[tuple[list[Chunk], str, list[Span | None]]] = [
+    *(([four(**{start: "10", end: 14.0})], start, [Span(10, 14)]) for start, end in START_FIELDS.items()),
+    # Without a valid end, the length of the text tells it.
+    ([four(start_index=10)], "start_index", [Span(10, 14)]),
+    *(
+        ([four(start_index=10, end_index=end)], "start_index", [Span(10, 14)])
+        for end in (None, -1, 9, "x", 12.5, float("nan"), True)
+    ),
+    *(
+        ([four(start_index=start)], "", [None])
+        for start in (None, -1, "-1", 1.5, "x", float("inf"), False, [0], {"a": 0})
+    ),
+    # Metadata precede the span of a framework, as what `write_positions` corrects is written to them.
+    (
+        [four(Span(3, 7), start_index=10), changed(four(Span(3, 7), start_index=-1), rank=1)],
+        "start_index, span",
+        [Span(10, 14), Span(3, 7)],
+    ),
+    ([four(Span(0, 4, 2))], "span.page, span", [Span(0, 4, 2)]),
+    ([four(Span(5, None))], "span", [Span(5, 9)]),  # type: ignore[arg-type]
+    *(([four(Span(start, 4))], "", [None]) for start in (None, -1, "x", float("nan"))),  # type: ignore[arg-type]
+]
 
 
-@pytest.mark.parametrize("end", [None, -1, 9, "x", 12.5, float("nan"), True])
-def test_an_end_that_cannot_be_is_not_taken(end):
-    chunk = Chunk("four", 0, metadata={"start_index": 10, "end_index": end})
-    assert read(chunk)[1] == [Span(10, 14)]
-
-
-@pytest.mark.parametrize("start", [None, -1, "-1", 1.5, "x", float("inf"), False, [0], {"a": 0}])
-def test_a_start_that_cannot_be_is_no_offset(start):
-    assert read(Chunk("four", 0, metadata={"start_index": start})) == ("", [None])
-
-
-def test_metadata_goes_before_the_span_of_the_framework():
-    # What `write_positions` corrects is written to metadata.
-    corrected = Chunk("four", 0, metadata={"start_index": 10}, span=Span(3, 7))
-    kept = Chunk("four", 1, metadata={"start_index": -1}, span=Span(3, 7))
-    assert read(corrected, kept) == ("start_index, span", [Span(10, 14), Span(3, 7)])
-
-
-@pytest.mark.parametrize("start", [None, -1, "x", float("nan")])
-def test_a_span_is_checked_as_metadata_are(start):
-    assert read(Chunk("four", 0, span=Span(start, 4))) == ("", [None])
-    assert read(Chunk("four", 0, span=Span(5, None)))[1] == [Span(5, 9)]  # type: ignore[arg-type]
-
-
-def test_a_span_keeps_its_page():
-    assert read(Chunk("four", 0, span=Span(0, 4, 2)))[1] == [Span(0, 4, 2)]
+@pytest.mark.parametrize(("chunks", "field", "spans"), READ)
+def test_offsets_are_read_as_splitters_and_stores_write_them(chunks, field, spans):
+    assert read(*chunks) == (field, spans)
 
 
 def test_a_span_is_exact_when_it_is_as_long_as_the_text():
