@@ -65,7 +65,6 @@ _AWARE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{5,15}(Z|[+-][0-9:]{2,9})"
 _SPAN_PAGE = "span.page"
 _LABELS = (_SPAN_PAGE, LABEL_FIELD)  # other fields contain only numbers and roman numerals
 _SHOWN_PAGES = (LABEL_FIELD, _SPAN_PAGE, *PAGE_NUMBER_FIELDS)
-_PAGES = frozenset(_SHOWN_PAGES)
 LOCATED = "text of the source"
 """The field of positions that were found by locating chunks in the text of their source."""
 LINKED = "previous, next"
@@ -465,15 +464,11 @@ def page_of(chunk: Chunk) -> str | int | None:
     metadata = with_usual_fields(chunk.metadata)
     if chunk.span is not None and chunk.span.page is not None:
         metadata = {**metadata, _SPAN_PAGE: chunk.span.page}
-    # Most chunks have no page.
-    for field in () if _PAGES.isdisjoint(metadata) else _SHOWN_PAGES:
+    for field in _SHOWN_PAGES:
         if metadata.get(field) is not None:
             (key,) = label_keys([metadata[field]], any_label=field in _LABELS)
             if key is not None:
                 return _shown(metadata[field], key, field)
-    # The name of most sources is a whole field, without a page in it; skipping the call saves half of the time.
-    if chunk.source is not None and chunk.source == metadata.get("source"):
-        return None
     return source_parts(chunk.metadata).page
 
 

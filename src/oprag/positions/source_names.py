@@ -117,11 +117,6 @@ def names_of_parts(names: Iterable[str]) -> list[str]:
 
 def names_spelled_differently(names: Iterable[str]) -> list[str]:
     """Return the names that differ only in the kind of their slashes, in `./`, or in the form of Unicode."""
-    names = [*names]
-    together = "".join(names)
-    if together.isascii() and "\\" not in together and "./" not in together:
-        # One check of all: this is part of every question.
-        return []
     spelled: dict[str, list[str]] = {}
     for name in names:
         spelled.setdefault(_spelling(name), []).append(name)

@@ -19,7 +19,6 @@ __all__ = ["NUMBERED", "TOO_LARGE", "comparable", "label_keys", "natural_key", "
 
 # Strings, compiled on first use: most metadata never need them.
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-_BEGINS_A_NUMBER = frozenset("+-.0123456789")
 _ROMAN = r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})"
 _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 _DIGITS = r"([0-9]+)"
@@ -55,8 +54,7 @@ def _number(text: str) -> int | float | None:
         return None
     if text.isascii() and text.isdigit():
         return int(text)
-    # Most texts are names: checking the first character avoids the regular expression.
-    return _non_negative(float(text)) if text[:1] in _BEGINS_A_NUMBER and re.fullmatch(_NUMBER, text) else None
+    return _non_negative(float(text)) if re.fullmatch(_NUMBER, text) else None
 
 
 def _non_negative(number: float) -> int | float | None:

@@ -30,12 +30,12 @@ def disagree(texts: list[str], claims: list[Claim]) -> bool:
     return all(position.kind is not kind for position in order_of(Listing(chunks)).positions)
 
 
-def four(span: Span | None = None, **metadata: Any) -> Chunk:
-    return Chunk("four", 0, metadata=metadata, span=span)
+def four(span: Any = None, **metadata: Any) -> Chunk:
+    return Chunk("four", 0, metadata=metadata, span=span and Span(*span))
 
 
-READ: list[tuple[list[Chunk], str, list[Span | None]]] = [
-    *(([four(**{start: "10", end: 14.0})], start, [Span(10, 14)]) for start, end in START_FIELDS.items()),
+READ: list[tuple[list[Chunk], str, list[Any]]] = [
+    *(([four(None, **{start: "10", end: 14.0})], start, [Span(10, 14)]) for start, end in START_FIELDS.items()),
     # Without a valid end, the length of the text tells it.
     ([four(start_index=10)], "start_index", [Span(10, 14)]),
     *(
@@ -48,13 +48,13 @@ READ: list[tuple[list[Chunk], str, list[Span | None]]] = [
     ),
     # Metadata precede the span of a framework, as what `write_positions` corrects is written to them.
     (
-        [four(Span(3, 7), start_index=10), changed(four(Span(3, 7), start_index=-1), rank=1)],
+        [four((3, 7), start_index=10), changed(four((3, 7), start_index=-1), rank=1)],
         "start_index, span",
         [Span(10, 14), Span(3, 7)],
     ),
-    ([four(Span(0, 4, 2))], "span.page, span", [Span(0, 4, 2)]),
-    ([four(Span(5, None))], "span", [Span(5, 9)]),  # type: ignore[arg-type]
-    *(([four(Span(start, 4))], "", [None]) for start in (None, -1, "x", float("nan"))),  # type: ignore[arg-type]
+    ([four((0, 4, 2))], "span.page, span", [Span(0, 4, 2)]),
+    ([four((5, None))], "span", [Span(5, 9)]),
+    *(([four((start, 4))], "", [None]) for start in (None, -1, "x", float("nan"))),
 ]
 
 

@@ -227,7 +227,7 @@ def stating(**metadata: Any) -> Chunk:
         # Nothing is guessed, unless an offset that the chunk states is one of the places.
         (["Yes."], AGAIN, [None]),
         ([stating(start_index="17")], AGAIN, [17]),
-        *(([stating(start_index=start)], AGAIN, [None]) for start in (-1, None, 18, [])),
+        *(([stating(start_index=start)], AGAIN, [None]) for start in (-1, None, 18, "x")),
         ([chunk("Yes.", span=Span(17, 21))], AGAIN, [17]),
         ([chunk("Yes.", metadata={"start_index": None}, span=Span(17, 21))], AGAIN, [17]),
         # As many equal chunks as places.
