@@ -74,7 +74,7 @@ class BM25Search:
         known = [word for word in words(question) if word in self._numbers]
         weak = [word for word in known if word in self._stop_words]
         scores = self._summed([word for word in known if word not in self._stop_words])
-        return scores + np.float32(_STOP_WORD_WEIGHT) * self._summed(weak) if weak else scores
+        return scores + np.float32(_STOP_WORD_WEIGHT) * self._summed(weak)
 
     def _summed(self, known: Sequence[str]) -> NDArray[np.float32]:
         if not known:

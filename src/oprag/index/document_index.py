@@ -25,8 +25,6 @@ __all__ = ["DocumentIndex", "ExactSearch", "SearchKind", "rrf"]
 SearchKind = Literal["dense", "bm25", "hybrid"]
 """Search method: cosine similarity of vectors, BM25 over words, or both, fused by rank."""
 
-_Scores = NDArray[np.floating[Any]]
-
 _BATCH = 256  # texts in a call of the embedder
 _QUESTION_BYTES = 2**18  # of cached vectors: dozens of questions
 _RRF_CONSTANT = 60  # of the paper; the larger it is, the less the first ranks differ in score
@@ -66,8 +64,7 @@ class DocumentIndex:
         vectors: Any = None,
         embedder: Embedder | None = None,
     ) -> None:
-        without = vectors is None and embedder is None
-        if not without and not isinstance(embedder, Embedder):
+        if (vectors is not None or embedder is not None) and not isinstance(embedder, Embedder):
             raise EmbeddingError(
                 f"expected an embedder with name, embed_questions and embed_documents, got {type(embedder).__name__}; "
                 "DualEncoder makes one from two functions",
@@ -126,7 +123,7 @@ class DocumentIndex:
         if splitter is None:
             splitter = "words" if tokenizer is None else "tokens"
         pieces = list(pieces_of(sources, tokenizer, Split(splitter, chunk_size, chunk_overlap)))
-        texts, metadata = [piece.window.text for piece in pieces], [piece.place for piece in pieces]
+        texts, metadata = [window.text for window, _ in pieces], [place for _, place in pieces]
         if embedder is None:
             return cls(texts, metadata)
         return cls(texts, metadata, _embedded(texts, embedder, on_progress), embedder)
@@ -146,14 +143,6 @@ class DocumentIndex:
         return list(self._chunks)
 
     @property
-    def vectors(self) -> NDArray[np.float32]:
-        """The unit vectors of the chunks, a read-only array of shape (number of chunks, dimension).
-
-        The dimension is 0 without an embedder.
-        """
-        return self._vectors
-
-    @property
     def embedder(self) -> Embedder | None:
         """The embedder of the questions, which caches the last few; None for an index with BM25 search only."""
         return self._questions
@@ -165,7 +154,7 @@ class DocumentIndex:
             question: The question.
 
         Returns:
-            The vector, a read-only array of shape (dimension,).
+            The vector, of shape (dimension,).
 
         Raises:
             QueryError: The question is empty or not a string.
@@ -176,9 +165,7 @@ class DocumentIndex:
             raise EmbeddingError(
                 "this index has no embedder, so it cannot embed a question; create it with an embedder", self
             )
-        vector: NDArray[np.float32] = self._questions.embed_questions([question])[0]
-        vector.flags.writeable = False
-        return vector
+        return self._questions.embed_questions([question])[0]  # type: ignore[no-any-return]
 
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:
         """Return the k best chunks for a question.
@@ -260,7 +247,7 @@ class ExactSearch:
             rows = rows[scores[rows] > 0]
         return list(zip(rows.tolist(), scores[rows].tolist(), strict=True))
 
-    def _scores(self, question: str, vector: NDArray[np.float32], kind: SearchKind) -> _Scores:
+    def _scores(self, question: str, vector: NDArray[np.float32], kind: SearchKind) -> NDArray[np.floating[Any]]:
         cosines = self._vectors @ vector
         if self._equals is not None:
             cosines = cosines[self._equals]
@@ -320,19 +307,9 @@ def _embedded(
     return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
 
 
-def rrf(rankings: Sequence[Any], count: int) -> NDArray[np.float64]:
-    """Return the fused scores of reciprocal rank fusion: the sum of 1 / (60 + rank) over the rankings, from rank 1.
-
-    From Cormack, Clarke and Buettcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
-    methods" (SIGIR 2009). Uses ranks only, so rankings with scores on different scales can be fused.
-
-    Example:
-        >>> rrf([[0, 1], [1, 2]], count=4).round(4).tolist()
-        [0.0164, 0.0325, 0.0161, 0.0]
-    """
-    shares = np.zeros((len(rankings), count))
-    for row, ranking in zip(shares, rankings, strict=True):
-        row[np.asarray(ranking, dtype=np.intp)] = 1 / (_RRF_CONSTANT + 1 + np.arange(len(ranking)))
-    # Sum in sorted order, so that items with the same ranks in different rankings tie exactly.
-    fused: NDArray[np.float64] = np.sort(shares, axis=0).sum(axis=0)
+def rrf(rankings: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.float64]:
+    """Reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009): each rank, from 1, adds 1 / (60 + rank)."""
+    fused = np.zeros(count)
+    for ranking in rankings:
+        fused[ranking] += 1 / (_RRF_CONSTANT + 1 + np.arange(len(ranking)))
     return fused

@@ -6,30 +6,23 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import dropwhile, pairwise
-from operator import index
 from typing import Any, Literal, NamedTuple, get_args
 
 from oprag._internal.masking import describe
-from oprag._internal.tokens import whole_characters
-from oprag.errors import ChunkError, MissingSourceError, OptionError, TokenizerError
+from oprag.errors import ChunkError, MissingSourceError, OptionError
+from oprag.index.tokenizers import counter_of, offsets_of, starts_of
 from oprag.options import check_choice, check_count
 from oprag.positions.source_names import source_name
 
 __all__ = [
-    "OffsetTokenizer",
-    "Piece",
     "Split",
     "Splitter",
     "TokenWindow",
-    "counter_of",
     "pieces_of",
     "split_recursive",
     "split_tokens",
 ]
-
-OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
 
 
 class TokenWindow(NamedTuple):
@@ -78,7 +71,7 @@ def split_tokens(text: str, tokenizer: Any, chunk_size: int = 128, chunk_overlap
         ['one two ', 'three four']
     """
     _check_split(text, chunk_size, chunk_overlap)
-    return list(_windows(text, _starts(text, _offsets_of(tokenizer)), chunk_size, chunk_overlap)) if text else []
+    return list(_windows(text, starts_of(text, offsets_of(tokenizer)), chunk_size, chunk_overlap)) if text else []
 
 
 def _check_split(text: Any, chunk_size: Any, chunk_overlap: Any) -> None:
@@ -113,56 +106,6 @@ def _windows(text: str, starts: Sequence[int], size: int, overlap: int) -> Itera
         while first < last and last_of(first) <= last:
             first += 1
         begin = starts[borders[first]]
-
-
-def _starts(text: str, offsets: OffsetTokenizer) -> list[int]:
-    """The start of each token; rejects offsets that are not ascending or outside the text."""
-    found = offsets(whole_characters(text))
-    try:
-        spans = [(index(start), index(end)) for start, end in found]
-    except (TypeError, ValueError) as error:
-        raise TokenizerError(f"a tokenizer function must return pairs of integers: {error}", found) from error
-    starts = [start for start, _ in spans]
-    if any(not before <= start <= end <= len(text) for before, (start, end) in zip([0, *starts], spans, strict=False)):
-        raise TokenizerError(
-            f"token offsets must be ascending and within {len(text)} characters: {describe(spans)}", spans
-        )
-    return starts
-
-
-def _offsets_of(tokenizer: Any) -> OffsetTokenizer:
-    """A function that returns the offsets of each token of a text."""
-    if hasattr(tokenizer, "backend_tokenizer"):
-        return _hugging_face(tokenizer.backend_tokenizer)
-    if hasattr(tokenizer, "to_str") and hasattr(tokenizer, "no_truncation"):
-        return _hugging_face(tokenizer)
-    if hasattr(tokenizer, "decode_with_offsets") and hasattr(tokenizer, "encode_ordinary"):
-        return _tiktoken(tokenizer)
-    # A slow Hugging Face tokenizer is callable too, but has no offsets.
-    if callable(tokenizer) and not hasattr(tokenizer, "convert_ids_to_tokens"):
-        return tokenizer  # type: ignore[no-any-return]
-    raise TokenizerError(
-        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that "
-        f"returns offsets, got {type(tokenizer).__name__}",
-        tokenizer,
-    )
-
-
-def _hugging_face(tokenizer: Any) -> OffsetTokenizer:
-    if tokenizer.truncation is not None or tokenizer.padding is not None:
-        # Change a copy, because the caller's embedder may depend on both.
-        tokenizer = type(tokenizer).from_str(tokenizer.to_str())
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-    return lambda text: tokenizer.encode(text, add_special_tokens=False).offsets
-
-
-def _tiktoken(encoding: Any) -> OffsetTokenizer:
-    def offsets(text: str) -> list[tuple[int, int]]:
-        _, starts = encoding.decode_with_offsets(encoding.encode_ordinary(text))
-        return list(zip(starts, [*starts[1:], len(text)], strict=True))
-
-    return offsets
 
 
 def split_recursive(text: str, tokenizer: Any, chunk_size: int = 1000, chunk_overlap: int = 100) -> list[TokenWindow]:
@@ -262,12 +205,6 @@ def _without_gaps(text: str, places: Iterable[tuple[int, int]], overlap: int) ->
     return extended
 
 
-def counter_of(tokenizer: Any) -> Callable[[str], int]:
-    """A function that counts the tokens of a text, and caches the counts: a word occurs hundreds of times in a book."""
-    offsets = _offsets_of(tokenizer)
-    return cache(lambda text: len(_starts(text, offsets)))
-
-
 Splitter = Literal["tokens", "words", "recursive"]
 
 _SIZES: dict[str, int] = {"tokens": 128, "words": 300, "recursive": 1000}
@@ -296,24 +233,19 @@ class Split(NamedTuple):
         return Split(self.splitter, size, overlap if self.overlap is None else self.overlap)
 
 
-class Piece(NamedTuple):
-    """A chunk of a source.
+def pieces_of(
+    sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split
+) -> Iterator[tuple[TokenWindow, dict[str, Any]]]:
+    """Split whole sources into windows with their metadata, one source after the other.
 
-    Attributes:
-        window: The text, its offsets and its number of tokens (or words).
-        place: The metadata `source`, `chunk_index`, `start_index` and `end_index`; for a source with pages also `page`,
-            from 1, to which the offsets are then relative.
+    The metadata are `source`, `chunk_index`, `start_index` and `end_index`; for a source with pages also `page`, from
+    1, to which the offsets are then relative.
     """
-
-    window: TokenWindow
-    place: dict[str, Any]
-
-
-def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split: Split) -> Iterator[Piece]:
-    """Split whole sources into chunks with their metadata, one source after the other."""
     if not isinstance(sources, Mapping):
         raise ChunkError(f"sources must map names to texts, got {type(sources).__name__}", sources)
     split = split.complete()
+    function = split_recursive if split.splitter == "recursive" else split_tokens
+    tokenizer = _words if split.splitter == "words" else tokenizer
     for name, content in sources.items():
         source = source_name(name)
         if source is None:
@@ -321,17 +253,10 @@ def pieces_of(sources: Mapping[Any, str | Sequence[str]], tokenizer: Any, split:
         paged = isinstance(content, list | tuple)
         number = 0
         for page, text in enumerate(content if paged else [content], 1):
-            for window in _windows_of(text, tokenizer, split):
-                place = {"source": source, "chunk_index": number}
-                if paged:
-                    place["page"] = page
-                yield Piece(window, {**place, "start_index": window.start, "end_index": window.end})
+            for window in function(text, tokenizer, split.size, split.overlap):  # type: ignore[arg-type]
+                place = {"source": source, "chunk_index": number, **({"page": page} if paged else {})}
+                yield window, {**place, "start_index": window.start, "end_index": window.end}
                 number += 1
-
-
-def _windows_of(text: Any, tokenizer: Any, split: Split) -> list[TokenWindow]:
-    function = split_recursive if split.splitter == "recursive" else split_tokens
-    return function(text, _words if split.splitter == "words" else tokenizer, split.size, split.overlap)  # type: ignore[arg-type]
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:

@@ -1,19 +1,20 @@
-"""Tokenizers and token counters by name, as used in profiles, experiments and on the command line."""
+"""Tokenizers: by name, as in profiles, experiments and on the command line, and the offsets of their tokens."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache, partial
+from operator import index
 from pathlib import Path
 from typing import Any
 
 from oprag._internal.lazy import import_extra
 from oprag._internal.masking import describe, reason
 from oprag._internal.tokens import TokenCounter, approximate_tokens, count, whole_characters
-from oprag.errors import MissingExtraError, OptionError
+from oprag.errors import MissingExtraError, OptionError, TokenizerError
 
 __all__ = [
     "BUILT_IN",
@@ -22,7 +23,11 @@ __all__ = [
     "LOCAL",
     "TIKTOKEN",
     "NamedTokenizer",
+    "OffsetTokenizer",
     "counter_named",
+    "counter_of",
+    "offsets_of",
+    "starts_of",
     "tokenizer_named",
 ]
 
@@ -147,3 +152,53 @@ def _of_tiktoken(which: str) -> tuple[str, Callable[[str], int], Any]:
             which,
         ) from error
     return f"{TIKTOKEN}({which})", lambda text: len(encoding.encode_ordinary(text)), encoding
+
+
+OffsetTokenizer = Callable[[str], Iterable[tuple[int, int]]]
+
+
+def offsets_of(tokenizer: Any) -> OffsetTokenizer:
+    """A function that returns the offsets of each token of a text."""
+    tokenizer = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if hasattr(tokenizer, "no_truncation"):
+        if tokenizer.truncation is not None or tokenizer.padding is not None:
+            # Change a copy, because the caller's embedder may depend on both.
+            tokenizer = type(tokenizer).from_str(tokenizer.to_str())
+            tokenizer.no_truncation()
+            tokenizer.no_padding()
+        return lambda text: tokenizer.encode(text, add_special_tokens=False).offsets
+    if hasattr(tokenizer, "decode_with_offsets"):
+        return partial(_tiktoken_offsets, tokenizer)
+    if callable(tokenizer):
+        return tokenizer  # type: ignore[no-any-return]
+    raise TokenizerError(
+        "expected a tokenizers.Tokenizer, a Hugging Face fast tokenizer, a tiktoken encoding or a function that "
+        f"returns offsets, got {type(tokenizer).__name__}",
+        tokenizer,
+    )
+
+
+def _tiktoken_offsets(encoding: Any, text: str) -> list[tuple[int, int]]:
+    _, starts = encoding.decode_with_offsets(encoding.encode_ordinary(text))
+    return list(zip(starts, [*starts[1:], len(text)], strict=True))
+
+
+def starts_of(text: str, offsets: OffsetTokenizer) -> list[int]:
+    """The start of each token; rejects offsets that are not ascending or outside the text."""
+    found = offsets(whole_characters(text))
+    try:
+        spans = [(index(start), index(end)) for start, end in found]
+    except (TypeError, ValueError) as error:
+        raise TokenizerError(f"a tokenizer function must return pairs of integers: {error}", found) from error
+    starts = [start for start, _ in spans]
+    if any(not before <= start <= end <= len(text) for before, (start, end) in zip([0, *starts], spans, strict=False)):
+        raise TokenizerError(
+            f"token offsets must be ascending and within {len(text)} characters: {describe(spans)}", spans
+        )
+    return starts
+
+
+def counter_of(tokenizer: Any) -> Callable[[str], int]:
+    """A function that counts the tokens of a text, and caches the counts: a word occurs hundreds of times in a book."""
+    offsets = offsets_of(tokenizer)
+    return cache(lambda text: len(starts_of(text, offsets)))

@@ -14,7 +14,7 @@ PAGES = [prose(40, seed=seed) for seed in range(4)]
 
 def split_sources(sources: Any, tokenizer: Any, split: Split) -> tuple[list[str], list[dict[str, Any]]]:
     pieces = list(pieces_of(sources, tokenizer, split))
-    return [piece.window.text for piece in pieces], [piece.place for piece in pieces]
+    return [window.text for window, _ in pieces], [place for _, place in pieces]
 
 
 @pytest.mark.parametrize("splitter", ["sentences", None, 3])

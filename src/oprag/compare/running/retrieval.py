@@ -21,8 +21,8 @@ from oprag.embedding.cosine import as_vectors
 from oprag.embedding.embedder import Embedder
 from oprag.embedding.vector_cache import Kind, text_keys
 from oprag.index.document_index import ExactSearch, SearchKind
-from oprag.index.splitting import Split, counter_of, pieces_of
-from oprag.index.tokenizers import NamedTokenizer
+from oprag.index.splitting import Split, pieces_of
+from oprag.index.tokenizers import NamedTokenizer, counter_of
 from oprag.methods.run import Embed, ReadSources, Retrieve
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 
