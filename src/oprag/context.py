@@ -213,19 +213,11 @@ class Context:
                 "cannot rebuild a context that was constructed manually; use one from build_context or a retriever",
                 self,
             )
-        options = replace(self.options, **changes)
-        candidates = self.inputs.chunks[: self.options.considered]
-        without = any(chunk.vector is None and chunk.text.strip() for chunk in candidates)
-        missing = "vectors" if options.needs_vectors and without else None
-        if options.similarity_threshold is not None and self.inputs.question_vector is None and self.inputs.chunks:
-            missing = missing or "the vector of the question"
-        if missing:
-            raise EmbeddingError(
-                f"these chunks were retrieved without {missing}; retrieve with similarity_threshold=-1, which keeps "
-                "all chunks, and then call with_thresholds",
-                self,
-            )
-        return assemble(self.inputs, options)
+        try:
+            return assemble(self.inputs, replace(self.options, **changes))
+        except EmbeddingError as error:
+            how = "to have all vectors, retrieve with similarity_threshold=-1, and then call with_thresholds"
+            raise EmbeddingError(f"{error}; {how}", error.value) from error
 
     def explain(self) -> str:
         """Plain-text report: how positions were determined, the kept chunks, and the dropped chunks with reasons."""
@@ -385,11 +377,9 @@ def assemble(inputs: ContextInputs, options: ContextOptions) -> Context:
         fitted = fit(selected, options, options.token_budget, inputs.show, whole)
         kept = fitted.kept
         dropped += fitted.dropped
-    affected = kept
-    if dropped:
-        dropped.sort(key=attrgetter("chunk.rank"))
-        affected = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
-        warn_about_copies(placed.chunks, dropped, options.k)
+    dropped.sort(key=attrgetter("chunk.rank"))
+    warn_about_copies(placed.chunks, dropped, options.k)
+    affected = [*kept, *(drop.chunk for drop in dropped if drop.reason == "on_missing_position")]
     found, certainty = warn_about(placed, affected, options, inputs.store)
     charged = None if fitted is None else fitted.charged
     context = Context(tuple(kept), tuple(dropped), sources, options, charged, inputs, certainty, tuple(found), values)

@@ -15,9 +15,6 @@ from oprag.pipeline.stitch import each_alone
 
 __all__ = ["fit"]
 
-# Up to this many kept chunks, the text is recounted after each drop; above, half of the excess is dropped at once.
-_RECOUNT_EACH_UP_TO = 256
-
 
 class Fit(NamedTuple):
     """The chunks that fit the budget, and the dropped ones."""
@@ -52,10 +49,8 @@ def fit(
         tokens = count(render(passages, options, show), options.count_tokens)
         if tokens <= token_budget:
             return Fit(ordered, passages, tokens, sum(charged[: len(kept)]), dropped)
-        # Dropping chunks one at a time would take quadratic time for long lists whose separate counts are far too low.
-        excess = int(len(kept) * (1 - token_budget / tokens) / 2) if len(kept) > _RECOUNT_EACH_UP_TO else 0
         detail = f"the text with this chunk has {tokens:,} tokens, more than the budget of {token_budget:,}"
-        dropped += [Drop(kept.pop(), "token_budget", tokens, detail) for _ in range(max(1, excess))]
+        dropped.append(Drop(kept.pop(), "token_budget", tokens, detail))
     smallest = min(int(drop.value or 0) for drop in dropped)
     raise BudgetError(
         f"none of the {len(chunks)} retrieved chunks fits token_budget={token_budget}: the smallest needs {smallest} "
@@ -82,7 +77,7 @@ def _take_fitting(
     kept: list[Chunk] = []
     charged: list[int] = []
     dropped: list[Drop] = []
-    sources: set[str] = set()
+    sources: set[str | None] = set()
     undecided = set(whole)
     settled: set[int] = set()
     left = token_budget
@@ -115,6 +110,5 @@ def _take_fitting(
         left -= charge
         kept.append(chunk)
         charged.append(charge)
-        if chunk.source is not None:
-            sources.add(chunk.source)
+        sources.add(chunk.source)
     return kept, charged, dropped

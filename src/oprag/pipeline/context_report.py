@@ -9,8 +9,7 @@ from oprag._internal.masking import shown
 from oprag._internal.text_table import table
 from oprag.chunk import Chunk, Drop, Passage, PositionKind, Span, chunk_to_dict
 from oprag.pipeline.continuity import Values
-from oprag.positions.fields import PAGE_FIELDS
-from oprag.positions.readings import TIES_BY_STORE, kind_text, page_of
+from oprag.positions.readings import kind_text, page_of
 from oprag.positions.retrieved import SourceReport
 
 __all__ = ["METADATA_KEY", "common_metadata", "passage_to_dict", "report", "span_of"]
@@ -89,17 +88,13 @@ def _position_text(chunk: Chunk) -> str:
     if position is None or not position.known:
         return "-"
     page = _page(chunk)
-    if page and position.kind is PositionKind.PAGE_OFFSET:
-        return f"p. {page}: {position.key[1]}"
+    if page and position.kind in (PositionKind.PAGE, PositionKind.PAGE_OFFSET):
+        return f"p. {page}" + (f": {position.key[1]}" if position.kind is PositionKind.PAGE_OFFSET else "")
     if position.kind is PositionKind.OFFSET and chunk.span is not None:
         return str(chunk.span.start)
     if position.kind is PositionKind.STORE:
         # Without the run, which is only needed for sorting.
-        return f"p. {page}" if page else str(position.key[-1])
-    by_page = position.kind is PositionKind.PAGE
-    field = position.field.removesuffix(TIES_BY_STORE).partition(", ")[0]
-    if page and by_page and field in (*PAGE_FIELDS, "source"):
-        return f"p. {page}"
+        return str(position.key[-1])
     return shown(_key_text(position.key), _NAME_WIDTH)
 
 

@@ -54,20 +54,15 @@ class Values:
 
     def sorted(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         """Return chunks of highest value first; equal values by rank, and chunks that were no candidates last."""
-        keys = [int(value * _PRECISION) for value in self._values]
-        if chunks is not self._chunks:
-            index_of = self._index_of
-            keys = [keys[index_of[chunk.rank]] if chunk.rank in index_of else -1 for chunk in chunks]
+        keys = {chunk.rank: int(value * _PRECISION) for chunk, value in zip(self._chunks, self._values, strict=True)}
         # Sorting is stable, also in reverse.
-        return [chunks[number] for number in sorted(range(len(chunks)), key=keys.__getitem__, reverse=True)]
+        return sorted(chunks, key=lambda chunk: keys.get(chunk.rank, -1), reverse=True)
 
     def lifted(self, kept: Sequence[Chunk]) -> dict[int, tuple[int, ...]]:
         """Return, for each kept candidate that is not among the first by rank, the ranks of those that lifted it."""
         index_of = self._index_of
         indices = sorted(index_of[chunk.rank] for chunk in kept if chunk.neighbor_of is None and chunk.rank in index_of)
         above = {index for index in indices if index >= len(indices)}
-        if not above:
-            return {}
         ranks = list(index_of)
         found: dict[int, tuple[int, ...]] = {}
         for part in self._parts:
@@ -95,7 +90,6 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
     """Return the candidates of each part of a source in which it is known how near chunks are."""
     parts: defaultdict[object, _Part] = defaultdict(dict)
     spans: defaultdict[object, list[tuple[int, int, int]]] = defaultdict(list)
-    tied: list[tuple[_Part, int]] = []
     numbered = NUMBERED  # local, since these lookups are slow in a loop
     for index, chunk in enumerate(chunks):
         source, place = chunk.source, chunk.place
@@ -114,11 +108,7 @@ def _parts(chunks: Sequence[Chunk]) -> list[_Part]:
             part = parts[source, key[:-1]]
         else:
             continue
-        if part.setdefault(number, index) != index:
-            tied.append((part, number))
-    # Of several chunks at one place, nothing tells which of them is next to others.
-    for part, number in tied:
-        part.pop(number, None)
+        part.setdefault(number, index)
     return [*parts.values(), *(_part_of_spans(of_part, chunks) for of_part in spans.values())]
 
 

@@ -215,14 +215,11 @@ def _placed_together(before: Sequence[Chunk], placed: Sequence[Chunk]) -> tuple[
             cause="neighbors that contradict positions",
         )
     first: dict[Any, Chunk] = {}
-    by_rank: dict[int, Chunk] = {}
-    for chunk in placed:
-        if chunk.source in contradicted:
-            continue
-        if _has_unique_position(chunk):
-            by_rank[chunk.rank] = first.setdefault((chunk.source, key_of(chunk), chunk.text), chunk)
-        else:
-            by_rank[chunk.rank] = chunk
+    by_rank = {
+        chunk.rank: first.setdefault((chunk.source, chunk.position, chunk.span, chunk.text), chunk)
+        for chunk in placed
+        if chunk.source not in contradicted
+    }
     return by_rank | {chunk.rank: chunk for chunk in before if chunk.source in contradicted}, contradicted
 
 

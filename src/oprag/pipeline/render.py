@@ -102,9 +102,7 @@ def shown_text(text: str, header: Header | None) -> str:
 
 def counter_of_shown(options: ContextOptions) -> TokenCounter:
     """The counter of tokens for the texts of passages as they are shown."""
-    if not isinstance(options.header, CitedHeader):
-        return options.count_tokens
-    return lambda text: options.count_tokens(without_markers(text))
+    return lambda text: options.count_tokens(shown_text(text, options.header))
 
 
 def header_of(passage: Passage, header: Header | None, number: int = 1) -> str:

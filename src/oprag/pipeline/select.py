@@ -125,8 +125,7 @@ def warn_about_copies(chunks: Sequence[Chunk], dropped: Sequence[Drop], k: int |
     `position_key`, equal texts may be repetitions in the source.
     """
     duplicates = [drop for drop in dropped if drop.reason == "duplicate"]
-    # A used-up token budget would have dropped the other chunks anyway.
-    if not duplicates or any(drop.reason == "token_budget" for drop in dropped):
+    if not duplicates:
         return
     by_rank = {chunk.rank: chunk for chunk in chunks}
     pairs = [(drop.chunk, by_rank[drop.twin]) for drop in duplicates if drop.twin is not None]

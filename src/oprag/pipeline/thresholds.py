@@ -167,8 +167,6 @@ def _repeats(
     """The redundant rows: the row that each repeats, and their cosine; those below the threshold are compared last."""
     if options.redundancy_threshold is None:
         return {}
-    rows = np.flatnonzero(~below)
-    if options.min_chunks:
-        rows = np.concatenate([rows, np.flatnonzero(below)])
+    rows = np.argsort(below, kind="stable")
     twins, cosines = find_repeats(vectors[rows], options.redundancy_threshold - _TOLERANCE)
     return {int(rows[at]): (int(rows[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}

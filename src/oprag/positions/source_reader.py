@@ -102,7 +102,7 @@ class SourceFolder:
 
         try:
             path = self._path(name)
-            with open_regular(path, follow_links=False, below=self._folder) as file:
+            with open_regular(path, below=self._folder) as file:
                 if path.suffix.lower() == ".pdf":
                     return _text_of_pdf(path, name, file)
                 return io.TextIOWrapper(io.BytesIO(file.read(self._max_bytes)), encoding="utf-8-sig").read()

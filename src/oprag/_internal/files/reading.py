@@ -76,19 +76,15 @@ def resolved(path: Path) -> Path:
     return path.resolve()
 
 
-def open_regular(path: Path, *, follow_links: bool = True, below: Path | None = None) -> io.BufferedReader:
+def open_regular(path: Path, *, below: Path | None = None) -> io.BufferedReader:
     """Open a regular file for reading; with `below`, follow no link under that folder."""
-    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in (_FLAGS if follow_links else (*_FLAGS, "O_NOFOLLOW")))
-    try:
-        descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
-    except OSError as error:
-        if not follow_links and path.is_symlink():
-            raise _refused(path, "it is a symbolic link") from error
-        raise
+    flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS)
+    descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        raise _refused(path, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+        reason = "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
+        raise PermissionError(errno.EPERM, reason, str(path))
     return os.fdopen(descriptor, "rb")
 
 
@@ -96,6 +92,7 @@ def _open_below(folder: Path, path: Path, flags: int) -> int:
     """Open a file folder by folder, so that no folder can be replaced by a link in the meantime."""
     if os.open not in os.supports_dir_fd:
         return os.open(path, flags)
+    flags |= os.O_NOFOLLOW
     *folders, name = path.relative_to(folder).parts
     of_folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
     with ExitStack() as opened:
@@ -104,10 +101,6 @@ def _open_below(folder: Path, path: Path, flags: int) -> int:
             inside = os.open(one, of_folder, dir_fd=inside)
             opened.callback(os.close, inside)
         return os.open(name, flags, dir_fd=inside)
-
-
-def _refused(path: Path, reason: str) -> PermissionError:
-    return PermissionError(errno.EPERM, reason, str(path))
 
 
 def file_text(name: str, data: bytes) -> str:
