@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -12,12 +13,13 @@ from oprag.errors import OpragWarning
 
 __all__ = ["forget", "warn", "warn_about_some"]
 
-# Packages that call this one, whose frames are between ours and the user's.
-_BETWEEN = {
-    *("langchain_core", "langchain_community", "langchain_classic", "langchain", "langgraph", "langsmith"),
+# Packages that call this one: their frames, and those of the standard library, can be between ours and the user's.
+_RUNNERS = {
+    *("oprag", "langchain_core", "langchain_community", "langchain_classic", "langchain", "langgraph", "langsmith"),
     *("llama_index", "llama_index_instrumentation", "workflows", "wrapt", "pydantic", "tenacity", "nest_asyncio"),
-    *sys.stdlib_module_names,
+    *("asyncio", "concurrent", "threading"),
 }
+_BETWEEN = _RUNNERS | sys.stdlib_module_names
 # Own record of issued warnings, oldest first: Python's is reset whenever a framework uses `warnings.catch_warnings`.
 _issued: dict[tuple[type[OpragWarning], str | None], None] = {}
 _MAX_ISSUED = 1_000
@@ -30,7 +32,8 @@ _lock = ForkSafeLock()
 def warn(message: str, category: type[OpragWarning], cause: str | None = None) -> None:
     """Issue a warning with the file and line of the user's code.
 
-    This is the first caller outside this package and the frameworks that call it, in the same thread.
+    This is the first caller outside this package and the frameworks that call it. If a framework created the thread or
+    task, it is the line in the main thread that waits for the framework.
 
     Args:
         message: The message.
@@ -104,9 +107,26 @@ def _claim(cause: tuple[type[OpragWarning], str]) -> bool:
 
 
 def _users_frame() -> FrameType:
-    """The innermost frame outside this package and what calls it, else the innermost outside this package."""
-    outside = [frame for frame in _frames(sys._getframe()) if _package(frame) != "oprag"]  # noqa: SLF001
-    return next((frame for frame in outside if _package(frame) not in _BETWEEN), outside[0])
+    """The user's frame in this thread, else in the main thread, else the first frame outside this package."""
+    frames = list(_frames(sys._getframe()))  # noqa: SLF001
+    inside, user = _to_user(frames)
+    if user is None:
+        main = sys._current_frames().get(threading.main_thread().ident or 0)  # noqa: SLF001
+        inside, user = _to_user(_frames(main))
+        # Without framework frames, the main thread is not waiting for us but running other code of the user.
+        user = user if not inside.isdisjoint(_RUNNERS) else None
+    return user or next((frame for frame in frames if _package(frame) != "oprag"), frames[-1])
+
+
+def _to_user(frames: Iterable[FrameType]) -> tuple[set[str], FrameType | None]:
+    """The packages called from the user's innermost frame, and that frame; None if all frames are internal."""
+    inside: set[str] = set()
+    for frame in frames:
+        package = _package(frame)
+        if package not in _BETWEEN:
+            return inside, frame
+        inside.add(package)
+    return inside, None
 
 
 def _package(frame: FrameType) -> str:

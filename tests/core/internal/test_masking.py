@@ -252,6 +252,8 @@ def test_what_a_terminal_would_obey_is_a_mark(letter):
         (f"/data/{'folder/' * 700}manual.pdf", "'/data/folder/folder"),
         (f"{'x' * 100} api_key=sk-abcdefghijklmnopqrstuvwxyz012345", f"…{'x' * 7} api_key=***'"),
         (f"https://user:{'secret' * 700}@a.example/b.pdf", "'https://***"),
+        # What is read of it ends within the second secret, of which the mask of the first one leaves room to show a part.
+        (f"token={'x' * 1_005} sk-secret0123456789{'x' * 5_000}", "'token=***"),
     ],
 )
 def test_the_end_of_a_name_is_shown_without_secrets(name, expected):

@@ -144,6 +144,10 @@ def test_pages_connect_only_where_all_chunks_are_listed():
     assert lends(*placed)
 
 
+def test_offsets_in_unknown_sources_do_not_touch():
+    assert not lends(*(replace(at(start, rank), source=None) for rank, start in enumerate([0, 900, 54])))
+
+
 def test_offsets_on_different_pages_do_not_touch():
     assert not lends(at(0, 0, page=1), at(900, 1, page=1), at(54, 2, page=2))
 

@@ -119,8 +119,12 @@ def test_spans_tell_where_a_passage_begins_and_ends_or_are_empty(unknown, spans)
     assert (passage.text.split(), spans_of(passage)) == ([*words], spans)
 
 
-def test_sources_are_not_joined():
-    chunks = [hit("one text ", 0, source="a", start_index=0), hit("other text", 1, source="b", start_index=9)]
+@pytest.mark.parametrize("places", [{"start_index": (0, 9)}, {"chunk_index": (3, 4)}])
+def test_sources_are_not_joined(places):
+    chunks = [
+        hit(text, rank, source=source, **{name: numbers[rank] for name, numbers in places.items()})
+        for rank, (text, source) in enumerate([("one text ", "a"), ("other text", "b")])
+    ]
     assert len(stitched(chunks)) == 2
 
 
@@ -135,6 +139,15 @@ def test_an_overlap_that_the_text_does_not_confirm_is_not_stitched(lie):
     ]
     context = build_context(chunks)
     assert all(chunk.text in context.text for chunk in chunks)
+
+
+def test_a_repeated_text_is_not_lost_where_a_search_found_its_first_copy():
+    copy = "See the table of limits."
+    chunks = [
+        hit(text, number, chunk_index=number, start_index=start)
+        for number, (text, start) in enumerate([(copy, 0), (TEXT[:60], len(copy)), (copy, 0)])
+    ]
+    assert build_context(chunks, separator="|").text == f"{copy}{TEXT[:60]}|{copy}"
 
 
 def test_an_overlap_shorter_than_a_period_is_not_stitched():
