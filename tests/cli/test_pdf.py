@@ -1,7 +1,5 @@
 """PDF files on the command line, read page by page."""
 
-import sys
-
 import pytest
 
 from tests.cli import commands
@@ -72,12 +70,3 @@ def test_a_file_with_a_password_must_be_decrypted(tmp_path):
     path = tmp_path / "secret.pdf"
     path.write_bytes(encrypted(pdf(*PAGES), user="secret"))
     check_unreadable(path, "encrypted", "qpdf --decrypt")
-
-
-def test_without_the_library_one_sentence_says_what_to_install(book, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    result = run("ask", book, "crane")
-    assert (
-        result.stderr
-        == "Error: Reading a PDF file requires an optional dependency; install it with: pip install 'oprag[cli]'\n"
-    )

@@ -85,21 +85,6 @@ def broken_pages(path):
     path.write_bytes(data)
 
 
-def other_database(path):
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE vectors (name TEXT)")
-
-
-def newer(path):
-    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
-def other_dimension(path):
-    VectorCache(path, namespace="words").put(PAIRS, ["text"], [[1, 2]])
-
-
 def read_only(path):
     VectorCache(path, namespace="other").put(PAIRS, ["text"], [[1, 2]])
     gc.collect()
@@ -124,16 +109,7 @@ def beside(ending):
 @pytest.mark.parametrize(
     "make",
     [
-        *(
-            text_file,
-            broken_pages,
-            other_database,
-            newer,
-            other_dimension,
-            read_only,
-            os.mkdir,
-            os.mkfifo,
-        ),
+        *(text_file, broken_pages, read_only, os.mkdir, os.mkfifo),
         *(pytest.param(beside(ending), id=f"pipe{ending}") for ending in ("-wal", "-shm", "-journal")),
         lambda path: path.symlink_to("/dev/zero"),
     ],

@@ -31,10 +31,6 @@ def many_fonts(count):
     return one_page(b"BT /F1 12 Tf <0041> Tj ET", font, stream(table), resources=names)
 
 
-def long_text(length):
-    return one_page(b"BT /F1 12 Tf (" + b"a" * length + b") Tj ET")
-
-
 def many_pages(depth):
     """Nodes of the page tree that list the next one ten times."""
     kids = [b"%d 0 R " % (7 + level) * 10 for level in range(depth - 1)] + [b"4 0 R " * 10]
@@ -59,12 +55,6 @@ def many_pages(depth):
             "exceeds the limit of 300 megabytes of memory",
             id="memory",
             marks=pytest.mark.process,
-        ),
-        pytest.param(
-            long_text(200_000),
-            {"CHARACTERS": 100_000},
-            "exceeds the limit of 100,000 characters",
-            id="characters",
         ),
         pytest.param(many_pages(4), {"PAGES": 5_000}, r"exceeds the limit of 5,000 pages \(it has", id="pages"),
     ],

@@ -252,7 +252,7 @@ def test_what_a_terminal_would_obey_is_a_mark(letter):
         (f"/data/{'folder/' * 700}manual.pdf", "'/data/folder/folder"),
         (f"{'x' * 100} api_key=sk-abcdefghijklmnopqrstuvwxyz012345", f"…{'x' * 7} api_key=***'"),
         (f"https://user:{'secret' * 700}@a.example/b.pdf", "'https://***"),
-        # What is read of it ends within the second secret, of which the mask of the first one leaves room to show a part.
+        # What is read ends within the second secret, and the mask of the first one leaves room to show a part of it.
         (f"token={'x' * 1_005} sk-secret0123456789{'x' * 5_000}", "'token=***"),
     ],
 )

@@ -80,11 +80,9 @@ def open_regular(path: Path, *, below: Path | None = None) -> io.BufferedReader:
     """Open a regular file for reading; with `below`, follow no link under that folder."""
     flags = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in _FLAGS)
     descriptor = os.open(path, flags) if below is None else _open_below(below, path, flags)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        reason = "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
-        raise PermissionError(errno.EPERM, reason, str(path))
+        raise PermissionError(errno.EPERM, "it is not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
 
 
@@ -133,18 +131,8 @@ def read_toml(path: Path, what: str, error: type[OpragError] = InputFileError) -
     import tomllib  # not needed where only texts are read
 
     try:
-        read = tomllib.loads(file_text(str(path), data))
-        if _has_huge_integer(read):
-            raise ValueError("an integer has more than 64 bits")  # noqa: TRY301
+        return tomllib.loads(file_text(str(path), data))
     except RecursionError as cause:
         raise error(f"{path.name}: invalid TOML: tables or lists are nested too deeply", str(path)) from cause
     except ValueError as cause:
         raise error(f"{path.name}: invalid TOML: {cause}", str(path)) from cause
-    return read
-
-
-def _has_huge_integer(value: Any) -> bool:
-    """Whether an integer has more than TOML's 64 bits: Python reads them, but cannot write huge ones in a message."""
-    if isinstance(value, dict | list):
-        return any(map(_has_huge_integer, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, int) and value.bit_length() > 64
