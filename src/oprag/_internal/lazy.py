@@ -14,20 +14,14 @@ __all__ = ["import_extra", "loader", "set_public_module"]
 
 
 def loader(package: str, places: Mapping[str, str], *, renames: bool = True) -> Callable[[str], Any]:
-    """Return a module-level `__getattr__` that imports names on first access.
-
-    Args:
-        package: The package that exports the names.
-        places: The module of each name.
-        renames: Whether tracebacks and reprs show the package instead of that module.
-    """
+    """Return a module-level `__getattr__` that imports each name of a package from its module on first access."""
 
     def load(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(places[name])
         public = getattr(module, name)
-        # Names exported by a subpackage keep the subpackage as their module.
+        # Tracebacks and reprs show the package; names exported by a subpackage keep the subpackage as their module.
         if renames and not hasattr(module, "__path__"):
             set_public_module(package, public)
         setattr(sys.modules[package], name, public)
@@ -43,11 +37,7 @@ def set_public_module(package: str, public: Any) -> None:
 
 
 def import_extra(module: str, feature: str, extra: str, command: str | None = None) -> Any:
-    """Import an optional dependency; undo what it does to logging, which belongs to the application.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
+    """Import an optional dependency; undo what it does to logging, which belongs to the application."""
     import logging
 
     before = [(one, one.level, list(one.handlers)) for one in (logging.getLogger(), logging.getLogger(module))]

@@ -46,12 +46,7 @@ _MAX_THREADS = 1_024
 
 
 class Step(NamedTuple):
-    """A blocking operation; without an async version, an async body runs it in a thread.
-
-    Attributes:
-        run: Performs the operation and returns the result, which is sent to the body.
-        arun: Async version of `run`.
-    """
+    """A blocking operation; without an async version, an async body runs it in a thread."""
 
     run: Callable[[], Any]
     arun: Callable[[], Awaitable[Any]] | None = None
@@ -62,12 +57,7 @@ END: Any = object()
 
 
 class Items:
-    """The items of a sync or async iterable, read in steps.
-
-    Attributes:
-        following: Returns the next item, or `END`.
-        closing: Closes the iterator, if it can be closed.
-    """
+    """The items of a sync or async iterable, read in steps: the `following` one, or `END`, and the `closing` step."""
 
     def __init__(self, items: Any) -> None:
         iterator = aiter(items) if hasattr(items, "__aiter__") else iter(items)
@@ -82,21 +72,13 @@ async def _nothing_async() -> None: ...
 
 
 class Emit(NamedTuple):
-    """A value that the caller receives before the result.
-
-    Attributes:
-        value: The value.
-    """
+    """A value that the caller receives before the result."""
 
     value: Any
 
 
 class Limit:
-    """A maximum number of concurrent calls; can be shared by several questions, in threads or on one event loop.
-
-    Args:
-        size: Maximum number of concurrent calls.
-    """
+    """A maximum number of concurrent calls; can be shared by several questions, in threads or on one event loop."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -125,16 +107,12 @@ class Parallel:
 
     The calling thread also runs bodies, so a single body needs no other thread. Each thread has the caller's context
     variables. The first error is raised, after running threads have finished or running tasks were cancelled.
-
-    Attributes:
-        bodies: Functions that each return a body.
-        limit: Maximum number of bodies that run at the same time.
-        stop: Whether to stop after this result. In threads, bodies that have not started are skipped; in tasks, all
-            other bodies are cancelled. The result of a skipped or cancelled body is None.
     """
 
     bodies: Sequence[Callable[[], Steps[Any]]]
     limit: Limit
+    # Whether to stop after this result. In threads, bodies that have not started are skipped; in tasks, all other
+    # bodies are cancelled. The result of a skipped or cancelled body is None.
     stop: Callable[[Any], bool] | None = None
 
     def run(self) -> list[Any]:

@@ -33,12 +33,7 @@ def warn(message: str, category: type[OpragWarning], cause: str | None = None) -
     """Issue a warning with the file and line of the user's code.
 
     This is the first caller outside this package and the frameworks that call it. If a framework created the thread or
-    task, it is the line in the main thread that waits for the framework.
-
-    Args:
-        message: The message.
-        category: The warning class.
-        cause: Repeated warnings with the same category and cause are suppressed; None issues every one.
+    task, it is the line in the main thread that waits for the framework. A cause is announced once.
     """
     if cause is not None and not _claim((category, cause)):
         return
@@ -58,18 +53,7 @@ def warn(message: str, category: type[OpragWarning], cause: str | None = None) -
 def warn_about_some(
     message: str, category: type[OpragWarning], cause: str, *, group: str, names: Iterable[str], more: str
 ) -> None:
-    """Issue a warning about named things, such as sources, each of which is announced once.
-
-    After a few warnings of a group, a last one says that there are more.
-
-    Args:
-        message: The message.
-        category: The warning class.
-        cause: The cause.
-        group: What the names belong to, such as a store.
-        names: The names.
-        more: The last message.
-    """
+    """Issue a warning about names, such as sources, each once; after a few of a group, `more` is the last one."""
     name = f"{cause}\0{group}"
     with _lock:
         known = _announced.setdefault((category, name), {})

@@ -46,17 +46,7 @@ def read_vectors(
 def write_vectors(
     connection: sqlite3.Connection, embedder: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]
 ) -> int:
-    """Write vectors within the caller's transaction, unless the embedder has vectors of another dimension.
-
-    Args:
-        connection: The connection, in a transaction.
-        embedder: Identity of the embedder.
-        hashes: The hashes of the texts.
-        vectors: The vectors, of shape (number of hashes, dimension).
-
-    Returns:
-        The dimension of the embedder's vectors in the file; if it differs from the given one, nothing was written.
-    """
+    """Write vectors in the caller's transaction; return the embedder's dimension, and write none if it is another."""
     dimension = vectors.shape[1]
     # CAST turns a value in a corrupt file that is not a number into 0.
     select = "SELECT number, CAST(dimension AS INTEGER) FROM embedders WHERE name = ?"
@@ -91,11 +81,6 @@ class CacheFile:
     """The file of a `VectorCache`: vectors by namespace and hash.
 
     The vector of a fixed text, the probe, tells whether the vectors of a namespace are those of the caller's model.
-
-    Args:
-        path: The file, created on the first write.
-        namespace: The namespace.
-        probe_key: Hash of the probe.
     """
 
     def __init__(self, path: Path, namespace: str, probe_key: bytes) -> None:

@@ -35,15 +35,10 @@ def as_matrix(vectors: Any, count: int, origin: str = "the embedder") -> NDArray
 
 
 class Fault(NamedTuple):
-    """An invalid row of a matrix of vectors.
-
-    Attributes:
-        row: Index of the row.
-        text: The reason, as the predicate of a message.
-    """
+    """An invalid row of a matrix of vectors."""
 
     row: int
-    text: str
+    text: str  # the reason, as the predicate of a message
 
 
 def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
@@ -56,13 +51,7 @@ def fault_in(matrix: NDArray[np.float32]) -> Fault | None:
 
 
 def usable_rows(vectors: Sequence[Any], owners: Sequence[Any], name_of: Callable[[Any], str]) -> NDArray[np.float32]:
-    """Convert vectors to a matrix and check that each has a cosine similarity.
-
-    Args:
-        vectors: The vectors, of the same dimension.
-        owners: The object of each vector, such as its chunk; the `value` of the error.
-        name_of: Returns the name of an owner for the message.
-    """
+    """Convert vectors to a matrix and check that each has a cosine similarity; an error is about the vector's owner."""
     try:
         matrix = as_matrix(vectors, len(vectors))
         if fault_in(matrix) is None:

@@ -92,11 +92,7 @@ def _as_array(vectors: Any) -> "NDArray[np.float32]":
 
 
 class WrappedEmbedder:
-    """Base of embedders that wrap another embedding model, such as one of a framework.
-
-    Args:
-        embeddings: The embedding model.
-    """
+    """Base of embedders that wrap another embedding model, such as one of a framework."""
 
     def __init__(self, embeddings: Any) -> None:
         self.embeddings = embeddings
@@ -108,16 +104,11 @@ class WrappedEmbedder:
 
 
 class FrameworkEmbedder(WrappedEmbedder):
-    """An `Embedder` that wraps the embedding model of a framework, sync and async.
-
-    Args:
-        embeddings: The embedding model.
-        question: The name of its method that embeds a question; that of the async method begins with "a".
-        documents: The name of its method that embeds a list of texts.
-    """
+    """An `Embedder` that wraps the embedding model of a framework, sync and async."""
 
     def __init__(self, embeddings: Any, question: str, documents: str) -> None:
         super().__init__(embeddings)
+        # The names of its methods that embed a question and a list of texts; those of async methods begin with "a".
         self._question, self._documents = question, documents
 
     def embed_questions(self, texts: Sequence[str]) -> Any:

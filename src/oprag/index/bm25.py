@@ -12,8 +12,8 @@ from oprag._internal.lazy import import_extra
 
 __all__ = ["BM25Search", "words"]
 
-# Without stop words, there are too few hits for a large k. With their full weight, a boilerplate question ("Highlight
-# the parts of this contract that ...") finds boilerplate.
+# Of Lucene's 33 English stop words. Without them, there are too few hits for a large k. With their full weight, a
+# boilerplate question ("Highlight the parts of this contract that ...") finds boilerplate.
 _STOP_WORD_WEIGHT = 0.3
 
 
@@ -47,16 +47,7 @@ _SPACED = _Spaced()
 
 
 class BM25Search:
-    """Computes the BM25 scores of texts for a question with bm25s (Lucene's formula, k1 = 1.5, b = 0.75).
-
-    Lucene's 33 English stop words have a weight of 0.3 in the question.
-
-    Args:
-        texts: The texts of the chunks.
-
-    Raises:
-        MissingExtraError: The extra `local` is not installed.
-    """
+    """Computes the BM25 scores of texts for a question with bm25s (Lucene's formula, k1 = 1.5, b = 0.75)."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         bm25s = import_extra("bm25s", "BM25 search", "local")

@@ -20,7 +20,7 @@ from oprag.index.splitting import Split, Splitter, pieces_of
 from oprag.options import check_choice, check_count, check_question
 from oprag.pipeline.neighbors import NeighborReader, neighbors_among
 
-__all__ = ["DocumentIndex", "ExactSearch", "SearchKind", "rrf"]
+__all__ = ["DocumentIndex", "ExactSearch", "SearchKind", "check_search", "rrf"]
 
 SearchKind = Literal["dense", "bm25", "hybrid"]
 """Search method: cosine similarity of vectors, BM25 over words, or both, fused by rank."""
@@ -188,7 +188,7 @@ class DocumentIndex:
         """
         check_count("k", k, optional=False)
         check_question(question)
-        kind = self.check_search(search)
+        kind = check_search(search, with_vectors=self._questions is not None)
         if not self._chunks:
             return []
         vector = None if kind == "bm25" else self.question_vector(question)
@@ -197,23 +197,6 @@ class DocumentIndex:
             changed(self._chunks[row], rank=rank, score=score, vector=self._vectors[row] if dense else None)
             for rank, (row, score) in enumerate(self._exact.search(question, vector, k, kind))
         ]
-
-    def check_search(self, search: Any) -> SearchKind:
-        """Return `search`, or the default for None; reject one that is unknown or needs a missing embedder.
-
-        Args:
-            search: A search method, or None.
-        """
-        if search is None:
-            return "bm25" if self._questions is None else "dense"
-        check_choice("search", search, get_args(SearchKind))
-        if search != "bm25" and self._questions is None:
-            raise OptionError(
-                f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
-                'search="bm25"',
-                search,
-            )
-        return search  # type: ignore[no-any-return]
 
     def neighbors(self, chunk: Chunk, number: int) -> Iterable[Chunk]:
         """Return the neighbors of a chunk in its source, including the chunk; pass this as `read_neighbors`.
@@ -227,6 +210,20 @@ class DocumentIndex:
     @cached_property
     def _around(self) -> NeighborReader:
         return neighbors_among(self._chunks)
+
+
+def check_search(search: Any, *, with_vectors: bool) -> SearchKind:
+    """Return `search`, or the default of an index for None; reject one that is unknown or needs vectors."""
+    if search is None:
+        return "dense" if with_vectors else "bm25"
+    check_choice("search", search, get_args(SearchKind))
+    if search != "bm25" and not with_vectors:
+        raise OptionError(
+            f'search="{search}" requires vectors, but this index has no embedder; create it with one, or use '
+            'search="bm25"',
+            search,
+        )
+    return search  # type: ignore[no-any-return]
 
 
 class ExactSearch:

@@ -212,16 +212,10 @@ _WORD = re.compile(r"\S+")
 
 
 class Split(NamedTuple):
-    """How sources are split.
-
-    Attributes:
-        splitter: "tokens" or "words" for windows of exactly `size`, "recursive" to split at paragraphs, lines or words.
-        size: Chunk size in tokens or words; None for 128 tokens, 300 words or (recursive) 1,000 tokens.
-        overlap: Overlap of adjacent chunks in tokens or words; None for no overlap or (recursive) a tenth of the size.
-    """
+    """How sources are split, as in `DocumentIndex.from_texts`."""
 
     splitter: Splitter = "tokens"
-    size: int | None = None
+    size: int | None = None  # in tokens or words
     overlap: int | None = None
 
     def complete(self) -> Split:

@@ -49,18 +49,12 @@ _HASH_DIGITS = 16
 
 @dataclass(frozen=True)
 class NamedTokenizer:
-    """A token counter with an identity, for the option `count_tokens`, and its tokenizer.
+    """A token counter with an identity, for the option `count_tokens`, and its tokenizer."""
 
-    Attributes:
-        name: Its name in files and tables.
-        identity: Stable across processes; those with the same identity count identically.
-        tokenizer: The tokenizer for `split_tokens`; None if it only counts.
-    """
-
-    name: str
-    identity: str
+    name: str  # in files and tables
+    identity: str  # the same in all processes; counters with the same identity count identically
     _count: Callable[[str], Any] = field(repr=False, compare=False)
-    tokenizer: Any = field(default=None, repr=False, compare=False)
+    tokenizer: Any = field(default=None, repr=False, compare=False)  # None if it only counts
     _made_by: Callable[[str], NamedTokenizer] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, text: str) -> int:

@@ -13,7 +13,7 @@ from pydantic import Field, SkipValidation, model_validator
 from oprag.adapters.fields import PUBLIC_CONFIG, OptionFields
 from oprag.adapters.name_hints import LANGCHAIN_INDEX_RETRIEVER
 from oprag.errors import OptionError
-from oprag.index.document_index import DocumentIndex, SearchKind
+from oprag.index.document_index import DocumentIndex, SearchKind, check_search
 from oprag.options import check_count, check_question
 
 __all__ = ["DocumentIndexRetriever"]
@@ -50,7 +50,7 @@ class DocumentIndexRetriever(OptionFields, BaseRetriever):
         if not isinstance(self.index, DocumentIndex):
             raise OptionError(f"index must be an oprag.DocumentIndex, got {type(self.index).__name__}", self.index)
         check_count("k", self.k, optional=False)
-        self.index.check_search(self.search)
+        check_search(self.search, with_vectors=self.index.embedder is not None)
         return self
 
     def _get_relevant_documents(

@@ -88,7 +88,7 @@ def _position_text(chunk: Chunk) -> str:
     if position is None or not position.known:
         return "-"
     page = _page(chunk)
-    if page and position.kind in (PositionKind.PAGE, PositionKind.PAGE_OFFSET):
+    if page and position.kind in (PositionKind.PAGE, PositionKind.PAGE_OFFSET, PositionKind.STORE):
         return f"p. {page}" + (f": {position.key[1]}" if position.kind is PositionKind.PAGE_OFFSET else "")
     if position.kind is PositionKind.OFFSET and chunk.span is not None:
         return str(chunk.span.start)

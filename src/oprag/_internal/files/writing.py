@@ -16,15 +16,10 @@ __all__ = ["FileKind", "begins_with", "check_target", "replacing"]
 
 
 class FileKind(NamedTuple):
-    """A kind of output file.
+    """A kind of output file."""
 
-    Attributes:
-        noun: Its name in messages, such as "an HTML file".
-        is_one: Returns whether a file is of this kind, and so may be overwritten.
-    """
-
-    noun: str
-    is_one: Callable[[Path], bool]
+    noun: str  # its name in messages, such as "an HTML file"
+    is_one: Callable[[Path], bool]  # whether a file is of this kind, and so may be overwritten
 
 
 def check_target(path: str | os.PathLike[str], *others: str | os.PathLike[str], kind: FileKind) -> Path:
