@@ -58,8 +58,6 @@ def _compare_within(
     products = block @ block.T
     repeats = np.triu(products >= threshold, 1)
     earlier, later = np.nonzero(repeats)
-    if not len(earlier):
-        return
     # Row by row, since whether a row is kept depends on all rows before it. Lists are faster here, since accessing
     # single elements of an array is slow.
     twins, cosines = twin.tolist(), cosine.tolist()

@@ -173,6 +173,13 @@ def test_chunks_at_one_place_neither_lend_nor_borrow():
 # --- with the other options ---
 
 
+@pytest.mark.parametrize(("order", "expected"), [("rank", [0, 1, 2]), ("edges", [0, 2, 1])])
+def test_orders_go_by_rank(order, expected):
+    chunks = [stamped("book", place, rank) for rank, place in enumerate([10, 50, 11, 90])]
+    context = build_context(chunks, k=3, continuity=1.0, max_candidates=4, order=order)
+    assert ranks(context.kept) == expected
+
+
 QUESTION = np.array([1, 0], np.float32)
 
 
