@@ -24,7 +24,7 @@ import oprag
 from oprag import Chunk, Context, build_context
 from oprag._internal.warn import forget
 from oprag.chunk import changed
-from oprag.errors import OpragWarning, PositionWarning, SourceWarning
+from oprag.errors import OpragWarning, PositionWarning, RetrievalWarning, SourceWarning
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingQueryEngine
 from oprag.llama_index import OrderPreservingRetriever as OrderPreservingLlamaRetriever
@@ -162,13 +162,17 @@ def test_another_cause_is_told_as_well():
     assert "'another book'" in str(ones[2].message)
 
 
-def test_a_warning_that_is_an_error_is_one_every_time():
+@pytest.mark.parametrize(
+    ("category", "options"), [(PositionWarning, {}), (RetrievalWarning, {"order": "rank", "k": 3, "continuity": 0.3})]
+)
+def test_a_warning_that_is_an_error_is_one_every_time(category, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(3):
-            with pytest.raises(PositionWarning):
-                build_context(VAGUE)
-    assert len(told(lambda: [build_context(VAGUE) for _ in range(3)])) == 1
+            with pytest.raises(category):
+                build_context(VAGUE, **options)
+    ours = told(lambda: [build_context(VAGUE, **options) for _ in range(3)])
+    assert [one.category for one in ours].count(category) == 1
 
 
 def test_no_more_causes_are_remembered_than_a_process_has_room_for():
