@@ -1,10 +1,9 @@
-"""Files that commands write: an attacker may plant links in a shared folder."""
+"""Files that commands write: none takes the place of another file."""
 
 import sys
 
 import pytest
 
-from oprag._internal.files.writing import replacing
 from oprag.errors import OptionError
 from oprag.methods.profile import Profile, write_profile
 from tests.compare.folders import oprag, write_experiment
@@ -72,12 +71,3 @@ def test_a_profile_takes_the_place_of_a_profile_alone(tmp_path):
     with pytest.raises(OptionError, match="already exists and is not a profile"):
         write_profile(Profile(), path)
     assert path.read_text() == "[project]\n"
-
-
-def test_a_link_that_another_user_planted_is_not_followed(tmp_path):
-    victim, link = tmp_path / "victim", tmp_path / "out.csv"
-    victim.write_bytes(b"theirs")
-    link.symlink_to(victim)
-    with replacing(link) as file:
-        file.write(b"new")
-    assert (link.read_bytes(), victim.read_bytes()) == (b"new", b"theirs")

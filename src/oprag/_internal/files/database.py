@@ -105,7 +105,7 @@ class Database:
             raise self.damaged("text is not UTF-8" if isinstance(error, UnicodeDecodeError) else error) from error
 
     def _end(self) -> None:
-        if self._connection is not None and self._belongs_to:
+        if self._connection is not None:
             _close(self._connection, self._belongs_to[0])
         self._connection = None
 
