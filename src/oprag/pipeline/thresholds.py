@@ -58,6 +58,8 @@ def _compare_within(
     products = block @ block.T
     repeats = np.triu(products >= threshold, 1)
     earlier, later = np.nonzero(repeats)
+    if not len(earlier):
+        return
     # Row by row, since whether a row is kept depends on all rows before it. Lists are faster here, since accessing
     # single elements of an array is slow.
     twins, cosines = twin.tolist(), cosine.tolist()
@@ -165,6 +167,8 @@ def _repeats(
     """The redundant rows: the row that each repeats, and their cosine; those below the threshold are compared last."""
     if options.redundancy_threshold is None:
         return {}
-    rows = np.argsort(below, kind="stable")
+    rows = np.flatnonzero(~below)
+    if options.min_chunks:
+        rows = np.concatenate([rows, np.flatnonzero(below)])
     twins, cosines = find_repeats(vectors[rows], options.redundancy_threshold - _TOLERANCE)
     return {int(rows[at]): (int(rows[twins[at]]), float(cosines[at])) for at in np.flatnonzero(twins >= 0).tolist()}
