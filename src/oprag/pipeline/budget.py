@@ -77,7 +77,7 @@ def _take_fitting(
     kept: list[Chunk] = []
     charged: list[int] = []
     dropped: list[Drop] = []
-    sources: set[str | None] = set()
+    sources: set[str] = set()
     undecided = set(whole)
     settled: set[int] = set()
     left = token_budget
@@ -110,5 +110,6 @@ def _take_fitting(
         left -= charge
         kept.append(chunk)
         charged.append(charge)
-        sources.add(chunk.source)
+        if chunk.source is not None:
+            sources.add(chunk.source)
     return kept, charged, dropped

@@ -49,6 +49,13 @@ def test_everything_that_is_rendered_is_charged(lengths, token_budget, options, 
         assert drop.detail.startswith(f"needs {drop.value} tokens, only ")
 
 
+@pytest.mark.filterwarnings("ignore::oprag.errors.SourceWarning")
+def test_no_gap_is_charged_between_unknown_sources():
+    chunks = [Chunk("a" * 10, 0), Chunk("b" * 10, 1)]
+    context = build_context(chunks, token_budget=20, count_tokens=len, separator="", gap="[...]")
+    assert context.text == "a" * 10 + "b" * 10
+
+
 def test_what_stitching_frees_is_reported_and_not_filled_again():
     text = prose(40)
     chunks = cut(text, [(0, 60), (40, 100), (200, 230)])
