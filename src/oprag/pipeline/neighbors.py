@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oprag._internal.masking import describe, masked_error
 from oprag._internal.tokens import count
 from oprag._internal.warn import warn
-from oprag.chunk import Chunk, Drop, PositionKind, changed
+from oprag.chunk import UNKNOWN_POSITION, Chunk, Drop, PositionKind, changed
 from oprag.errors import ChunkError, OpragError, OpragWarning, OptionError, PositionWarning, SourceReadError
 from oprag.options import ContextOptions, PositionKey, SourceKey
 from oprag.pipeline.order import key_of
@@ -146,8 +146,8 @@ def read_in_order(chunk: Chunk, options: ContextOptions, read: Callable[[Chunk, 
 
 def _has_unique_position(chunk: Chunk) -> bool:
     """Whether the position orders the chunk among its neighbors; a page shared by several chunks does not."""
-    known = chunk.source is not None and chunk.position is not None
-    return known and chunk.position is not None and chunk.position.kind not in (PositionKind.PAGE, PositionKind.NONE)
+    position = chunk.position or UNKNOWN_POSITION
+    return chunk.source is not None and position.kind not in (PositionKind.PAGE, PositionKind.NONE)
 
 
 def _read_checked(read: Callable[[Chunk, int], Sequence[Chunk]], chunk: Chunk, number: int) -> Sequence[Chunk]:
