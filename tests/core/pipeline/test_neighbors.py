@@ -75,7 +75,14 @@ def test_what_repeats_a_kept_chunk_does_not_come_back():
 def test_neighbours_stay_in_their_source():
     books = [book(10), book(10, source="other")]
     hits = [found(2, 0), found(2, 1, source="other")]
-    context = build_context(hits, neighbors=1, read_neighbors=reader(*books))
+    asked: list[int] = []
+
+    def read(chunk: Chunk, number: int) -> Iterable[Chunk]:
+        asked.append(number)
+        return reader(*books)(chunk, number)
+
+    context = build_context(hits, neighbors=1, read_neighbors=read)
+    assert asked == [1, 1]  # no source is read whole
     assert [(chunk.source, chunk.metadata["chunk_index"]) for chunk in context.kept] == [
         *(("book", place) for place in (1, 2, 3)),
         *(("other", place) for place in (1, 2, 3)),
