@@ -45,6 +45,7 @@ def run() -> Result:
     texts = [f"chunk {number}" for number in range(COUNT)]
     encoder = DualEncoder("known", question=lambda asked: [question] * len(asked))
     index = DocumentIndex(texts, [{"source": "book"} for _ in texts], vectors, encoder)
+    matrix = index.vectors
     in_langchain, in_llama_index = _stores(texts, vectors.tolist())
     numbers = question.tolist()
     query = VectorStoreQuery(query_embedding=numbers, similarity_top_k=K)
@@ -54,7 +55,7 @@ def run() -> Result:
         raise RuntimeError("the searches returned different chunks")
 
     beside_product = interleave(
-        {PRODUCT: lambda: vectors @ question, OURS: lambda: index.search(QUESTION, K)}, rounds=20, in_a_row=IN_A_ROW
+        {PRODUCT: lambda: matrix @ question, OURS: lambda: index.search(QUESTION, K)}, rounds=20, in_a_row=IN_A_ROW
     )
     beside_stores = interleave(
         {

@@ -124,9 +124,8 @@ class DocumentIndex:
             splitter = "words" if tokenizer is None else "tokens"
         pieces = list(pieces_of(sources, tokenizer, Split(splitter, chunk_size, chunk_overlap)))
         texts, metadata = [window.text for window, _ in pieces], [place for _, place in pieces]
-        if embedder is None:
-            return cls(texts, metadata)
-        return cls(texts, metadata, _embedded(texts, embedder, on_progress), embedder)
+        vectors = None if embedder is None else _embedded(texts, embedder, on_progress)
+        return cls(texts, metadata, vectors, embedder)
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -141,6 +140,11 @@ class DocumentIndex:
     def chunks(self) -> list[Chunk]:
         """All chunks, in the order in which they were added."""
         return list(self._chunks)
+
+    @property
+    def vectors(self) -> NDArray[np.float32]:
+        """The unit vectors of the chunks, a read-only array of shape (number of chunks, dimension)."""
+        return self._vectors
 
     @property
     def embedder(self) -> Embedder | None:
@@ -162,9 +166,7 @@ class DocumentIndex:
         """
         check_question(question)
         if self._questions is None:
-            raise EmbeddingError(
-                "this index has no embedder, so it cannot embed a question; create it with an embedder", self
-            )
+            raise EmbeddingError("this index has no embedder; create it with one to embed questions", self)
         return self._questions.embed_questions([question])[0]  # type: ignore[no-any-return]
 
     def search(self, question: str, k: int, search: SearchKind | None = None) -> list[Chunk]:

@@ -153,7 +153,10 @@ def test_equal_vectors_are_ties_wherever_they_stand_in_the_matrix(count, dimensi
 
 
 def test_the_vectors_of_an_index_cannot_be_written_to():
-    (hit,) = book_index().search("ocean5", k=1)
+    index = book_index()
+    np.testing.assert_allclose(np.linalg.norm(index.vectors, axis=1), 1, rtol=1e-5)
+    assert not index.vectors.flags.writeable
+    (hit,) = index.search("ocean5", k=1)
     assert hit.vector is not None
     assert not hit.vector.flags.writeable
 

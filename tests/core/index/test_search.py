@@ -93,6 +93,7 @@ def test_without_an_embedder_words_can_be_searched_for(index, plain):
         found = plain.search(question, 30, search="bm25")
         assert found == index.search(question, 30, search="bm25")
         assert all(hit.vector is None for hit in found)
+    assert plain.vectors.shape == (len(plain), 0)
 
 
 @pytest.mark.parametrize("search", ["dense", "hybrid"])
