@@ -20,7 +20,7 @@ OBJECT = object()
 BAD: dict[str, list[Any]] = {
     "k": ["3", 0, -1, 1.0, True, (1,), [3], float("nan")],
     "max_candidates": [True, 0, -1, 2.5, False, "3"],
-    "continuity": ["0.3", None, True, -0.1, 1.01, float("nan"), float("inf"), [0.3], OBJECT],
+    "continuity": ["0.3", None, True, -0.1, 1.01, 10**400, float("nan"), float("inf"), [0.3], OBJECT],
     "token_budget": [100.0, 0, -1, True, "100", float("inf")],
     "count_tokens": ["len", None, 5],
     "order": ["Source", None, "", "sorted", 1, ["source"], OBJECT],
@@ -30,7 +30,7 @@ BAD: dict[str, list[Any]] = {
     "on_uncertain": ["raise", None, "", 1, True],
     "source_key": [["source"], "", (), ("source", ""), 1, ("source", 1), True],
     "position_key": [b"page", "", (), ("page", ""), ["page"], 1, ("page", 1), ("page", None)],
-    "similarity_threshold": ["0.5", 1.01, -1.5, float("nan"), float("inf"), True, [0.5], OBJECT],
+    "similarity_threshold": ["0.5", 1.01, 10**400, -1.5, float("nan"), float("inf"), True, [0.5], OBJECT],
     "redundancy_threshold": [True, 2, -1.01, float("nan"), float("-inf"), False, "0.9", (0.9,), OBJECT],
     "min_chunks": ["2", None, -1, 1.0, True],
     "neighbors": [True, None, -1, 0.5, False, "1", (1, 1)],

@@ -215,7 +215,7 @@ class ContextOptions:
 
     def _check_continuity(self) -> None:
         given = self.continuity
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= float(given) <= 1:
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= given <= 1:
             raise OptionError(f"continuity must be a number between 0 and 1, got {describe(given)}", given)
         if given and self.k is None and self.token_budget is None:
             raise OptionError(
@@ -320,9 +320,9 @@ def check_count(name: str, value: Any, *, optional: bool = True, minimum: int = 
 
 def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
     """Reject anything but a number between -1 and 1."""
-    # NaN fails the comparison.
+    # NaN fails the comparison; converting huge integers to floats would raise.
     if (value is None and optional) or (
-        type(value) is not bool and isinstance(value, Real) and -1 <= float(value) <= 1
+        isinstance(value, Real) and not isinstance(value, bool) and -1 <= value <= 1  # type: ignore[operator]
     ):
         return
     raise OptionError(
