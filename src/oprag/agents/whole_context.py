@@ -3,9 +3,8 @@
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from oprag._internal.tokens import count
@@ -27,7 +26,7 @@ from oprag.context import Context, ContextInputs, assemble
 from oprag.errors import BudgetError
 from oprag.options import ContextOptions, as_context_options
 from oprag.pipeline.stitch import STRIPPED, place_in_source, stitch
-from oprag.positions.retrieved import Placed, order_of_found, report_sources, warn_about
+from oprag.positions.retrieved import Placed, order_of_found, warn_about
 from oprag.positions.source_order import Offsets, SourceOrder
 
 __all__ = ["combined", "write_combined", "write_source"]
@@ -38,6 +37,7 @@ _PIECE = 8  # chunks in a piece, on average, of those that do not touch
 _ABOUT = f"(Passages found so far, {{order}}. {GAP} stands for text that was not found. Searches rewrite this file.)"
 
 _BY_DEFAULT = ("source", "best_first")
+_head = partial(head_of, ContextOptions())
 
 _Pairs = list[tuple[int, Chunk]]  # numbers and their chunks, in order
 
@@ -50,76 +50,58 @@ class _Piece(NamedTuple):
     written: Written
 
 
-@dataclass(slots=True, eq=False)
-class _Source:
+class _Source(NamedTuple):
     """What was derived from chunks of one source."""
 
-    numbers: list[int]
-    chunks: list[Chunk]  # as they were gathered
-    placed: list[Chunk]  # with what their order says of each
+    found: _Pairs  # as they were gathered
+    placed: list[Chunk]  # the same with what their order says of each
     order: SourceOrder
     offsets: Offsets | None  # if nothing else tells the order
-    sequence: list[int] | None  # the indices in order, if ranks do not matter
-    written: tuple[_Pairs, list[_Piece]]  # what was written last in the compact layout, and its pieces
-
-
-_NOTHING: tuple[_Pairs, list[_Piece]] = ([], [])
+    pieces: list[_Piece] | None  # their text in the compact layout; None if it depends on ranks
 
 
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
     """Write these numbers as one context within the token budget."""
+    if (whole := _by_sources(memory, options, found)) is not None:
+        return _with_title(whole, options, bool(found), 0, note)
     allowed = budget = options.token_budget
-    title = _ALL_IN_ORDER if options.order == "source" else _ALL
     while True:
-        tokens = 0
-        kept: list[tuple[_Source, _Pairs]] = []
+        pairs: _Pairs = []
         if allowed is None or allowed > 0:
             with suppress(BudgetError):
-                kept, tokens = _kept(memory, options, allowed, found)
-        pieces = [piece for source, pairs in kept for piece in _write(source, pairs, options)]
-        left = len(found) - sum(len(pairs) for _, pairs in kept)
-        rest = omitted(left) if left else ""
-        lines = (title, rest, note) if kept else ("", rest or NOTHING, note)
-        whole = Written(
-            joined(*(piece.text for piece in pieces)),
-            [part for piece in pieces for part in piece.parts],
-            [number for piece in pieces for number in piece.shown],
-            [pair for piece in pieces for pair in piece.within],
-        ).with_lines(*lines[1:], first=lines[0])
-        excess = 0 if budget is None or not kept else count(whole.text, options.count_tokens) - budget
+                context, pairs = combined(memory, options, {"token_budget": allowed}, found)
+        written = write(pairs, VisibleText(), partial(head_of, options), pointers=False)
+        whole = _with_title(written, options, bool(pairs), len(found) - len(pairs), note)
+        excess = 0 if budget is None or not pairs else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
             return whole
         # Numbers and labels take tokens, too.
-        allowed = tokens - excess
+        allowed = context.tokens - excess
+
+
+def _with_title(written: Written, options: ContextOptions, any_kept: bool, left: int, note: str) -> Written:
+    rest = omitted(left) if left else ""
+    if not any_kept:
+        return written.with_lines(note, first=rest or NOTHING)
+    return written.with_lines(rest, note, first=_ALL_IN_ORDER if options.order == "source" else _ALL)
 
 
 def combined(
     memory: Memory, options: ContextOptions, changes: dict[str, Any], found: Iterable[int]
-) -> tuple[Context, list[int], dict[Any, _Source]]:
-    """One context of these numbers, with changed options; the number of each kept chunk, and the sources."""
-    sources = _sources(memory, found)
+) -> tuple[Context, _Pairs]:
+    """One context of these numbers, with changed options, and its chunks with their numbers."""
     numbers = _by_rank(memory, found)
-    ranks = {number: rank for rank, number in enumerate(numbers)}
-    groups = {
-        name: [changed(chunk, rank=ranks[number]) for number, chunk in zip(source.numbers, source.placed, strict=True)]
-        for name, source in sources.items()
-    }
-    orders = {name: source.order._replace(chunks=groups[name]) for name, source in sources.items()}
-    chunks = sorted(itertools.chain.from_iterable(groups.values()), key=attrgetter("rank"))
+    chunks = [changed(memory.chunks[number - 1], rank=rank) for rank, number in enumerate(numbers)]
     options = as_context_options(replace(options, source_key=None, position_key=None), changes)
-    inputs = ContextInputs(chunks)
-    if options.source_key is None and options.position_key is None:
-        inputs.place(options, Placed(chunks, report_sources(chunks), groups, orders))
-    context = assemble(inputs, options)
-    return context, [numbers[chunk.rank] for chunk in context.kept], sources
+    context = assemble(ContextInputs(chunks), options)
+    return context, [(numbers[chunk.rank], chunk) for chunk in context.kept]
 
 
 def write_source(memory: Memory, options: ContextOptions, source: str | None) -> str:
     """Write all chunks of a source as a file: a title, headings, and marked gaps between passages."""
     found = {number for number, chunk in enumerate(memory.chunks, 1) if chunk.source == source}
-    context, numbers, sources = combined(memory, options, {"token_budget": None, "order": "source"}, found)
+    context, pairs = combined(memory, options, {"token_budget": None, "order": "source"}, found)
     gaps = {passage.chunks[0].rank for passage in stitch(context.kept, "")}
-    pairs = list(zip(numbers, context.kept, strict=True))
     text = write(
         pairs,
         VisibleText(),
@@ -127,53 +109,48 @@ def write_source(memory: Memory, options: ContextOptions, source: str | None) ->
         pointers=False,
         gaps={number for number, chunk in pairs if chunk.rank in gaps},
     ).text
-    ordered = source in sources and sources[source].order.certainty != "unknown"
+    ordered = source is not None and context.certainty != "unknown"
     order = "in the order of the source" if ordered else "in no known order"
     title = f"# {source_label(source or '') or 'unnamed source'}"
     return f"{joined(title, _ABOUT.format(order=order), text)}\n"
 
 
-def _kept(
-    memory: Memory, options: ContextOptions, allowed: int | None, found: Collection[int]
-) -> tuple[list[tuple[_Source, _Pairs]], int]:
-    """The chunks of the context of these numbers, by source, and its tokens, which are 0 without a budget."""
-    if allowed is None and options.header is None and (options.order, options.source_ranking) == _BY_DEFAULT:
-        sources = _sources(memory, found)
-        if all(source.sequence is not None for source in sources.values()):
-            # Ranks decide nothing but the order of the sources.
-            groups = {name: source.placed for name, source in sources.items()}
-            chunks = list(itertools.chain.from_iterable(groups.values()))
-            orders = {name: source.order for name, source in sources.items()}
-            warn_about(Placed(chunks, (), groups, orders), (), replace(options, source_key=None, position_key=None))
-            return [
-                (source, [(source.numbers[index], source.placed[index]) for index in source.sequence or ()])
-                for source in sources.values()
-            ], 0
-    context, numbers, sources = combined(memory, options, {"token_budget": allowed}, found)
-    kept: list[tuple[_Source, _Pairs]] = []
-    for source, group in itertools.groupby(zip(numbers, context.kept, strict=True), lambda pair: sources[_name(*pair)]):
-        placed = dict(zip(source.numbers, source.placed, strict=True))
-        # A header may contain ranks.
-        kept.append((source, [(number, placed[number] if options.header is None else one) for number, one in group]))
-    return kept, 0 if allowed is None else context.tokens
+def _by_sources(memory: Memory, options: ContextOptions, found: Collection[int]) -> Written | None:
+    """Write each source without assembling a context, which takes longer; None if ranks or a budget decide anything."""
+    if options.token_budget is not None or options.header is not None or (options.order, options.source_ranking) != _BY_DEFAULT:
+        return None
+    by_name: dict[Any, list[int]] = {}
+    for number in _by_rank(memory, found):
+        chunk = memory.chunks[number - 1]
+        by_name.setdefault(number if chunk.source is None else chunk.source, []).append(number)
+    sources = {name: _source(memory, name, sorted(numbers)) for name, numbers in by_name.items()}
+    if any(source.pieces is None for source in sources.values()):
+        return None
+    groups = {name: source.placed for name, source in sources.items()}
+    orders = {name: source.order for name, source in sources.items()}
+    chunks = list(itertools.chain.from_iterable(groups.values()))
+    warn_about(Placed(chunks, (), groups, orders), (), replace(options, source_key=None, position_key=None))
+    pieces = [piece.written for source in sources.values() for piece in source.pieces or ()]
+    return Written(
+        joined(*(piece.text for piece in pieces)),
+        [part for piece in pieces for part in piece.parts],
+        [number for piece in pieces for number in piece.shown],
+        [pair for piece in pieces for pair in piece.within],
+    )
 
 
-def _write(source: _Source, pairs: _Pairs, options: ContextOptions) -> Iterator[Written]:
+def _written(pairs: _Pairs, before: Iterable[_Piece]) -> list[_Piece]:
     """Write the chunks of a source; pieces that did not change are not written again."""
-    last, pieces = source.written
-    if last != pairs:
-        known = {piece.pairs[0][0]: piece for piece in pieces}
-        pieces, head = [], ""
-        for its in _pieces(pairs):
-            piece = known.get(its[0][0])
-            if piece is None or piece.head != head or piece.pairs != its:
-                heads = partial(head_of, options)
-                piece = _Piece(its, head, write(its, VisibleText(), heads, pointers=False, last_head=head))
-            pieces.append(piece)
-            head = piece.written.parts[-1].head if piece.written.parts else head
-        # Assigned at once, since other threads may write the same source.
-        source.written = pairs, pieces
-    return (piece.written for piece in pieces)
+    known = {piece.pairs[0][0]: piece for piece in before}
+    pieces: list[_Piece] = []
+    head = ""
+    for its in _pieces(pairs):
+        piece = known.get(its[0][0])
+        if piece is None or piece.head != head or piece.pairs != its:
+            piece = _Piece(its, head, write(its, VisibleText(), _head, pointers=False, last_head=head))
+        pieces.append(piece)
+        head = piece.written.parts[-1].head if piece.written.parts else head
+    return pieces
 
 
 def _pieces(pairs: _Pairs) -> Iterator[_Pairs]:
@@ -195,49 +172,32 @@ def _pieces(pairs: _Pairs) -> Iterator[_Pairs]:
         yield pairs[start:]
 
 
-def _sources(memory: Memory, found: Iterable[int]) -> dict[Any, _Source]:
-    """What is derived from these numbers of each source, the best ranked first; without one, a chunk is alone."""
-    sources: dict[Any, list[int]] = {}
-    for number in _by_rank(memory, found):
-        sources.setdefault(_name(number, memory.chunks[number - 1]), []).append(number)
-    return {name: _source(memory, name, sorted(numbers)) for name, numbers in sources.items()}
-
-
 def _by_rank(memory: Memory, numbers: Iterable[int]) -> list[int]:
     return sorted(sorted(numbers), key=lambda number: memory.ranks[number - 1])
 
 
 def _source(memory: Memory, name: str | int, numbers: list[int]) -> _Source:
     """What is derived from these numbers of a source; of what is known, what did not change is the same object."""
-    chunks = [memory.chunks[number - 1] for number in numbers]
+    found = [(number, memory.chunks[number - 1]) for number in numbers]
+    chunks = [chunk for _, chunk in found]
     known: _Source | None = memory.sources.get(name)
-    placed: list[Chunk] = []
-    before: dict[int, Chunk] = {}
-    offsets, written = None, _NOTHING
+    offsets, placed = None, []
     if known is not None:
-        start, written = len(known.numbers), known.written
-        if known.numbers == numbers[:start] and known.chunks == chunks[:start]:
-            if start == len(numbers):
-                return known
-            offsets = known.offsets and known.offsets.with_more(chunks[start:])
-        if offsets is not None:
+        start = len(known.found)
+        if known.found == found:
+            return known
+        if known.offsets and known.found == found[:start] and (offsets := known.offsets.with_more(chunks[start:])):
             placed = known.placed.copy()
-        else:
-            before = {id(chunk): one for chunk, one in zip(known.chunks, known.placed, strict=True)}
     offsets = offsets or Offsets.of(chunks)
     order = offsets.order if offsets else order_of_found(chunks, name if isinstance(name, str) else None)
     start = len(placed)
     positions = order._replace(keys=order.keys[start:]).positions
     for chunk, position, span in zip(chunks[start:], positions, order.spans[start:], strict=True):
-        one = before.get(id(chunk))
-        if one is None or (one.position, one.span) != (position, span):
-            one = changed(chunk, position=position, span=span)
-        placed.append(one)
+        placed.append(changed(chunk, position=position, span=span))
     sequence = offsets.sequence if offsets else order.sequence
-    source = _Source(numbers, chunks, placed, order, offsets, sequence, written)
-    memory.sources[name] = source
+    pieces = None
+    if sequence is not None:
+        before = known.pieces if known is not None and known.pieces else ()
+        pieces = _written([(numbers[index], placed[index]) for index in sequence], before)
+    source = memory.sources[name] = _Source(found, placed, order, offsets, pieces)
     return source
-
-
-def _name(number: int, chunk: Chunk) -> str | int:
-    return number if chunk.source is None else chunk.source
