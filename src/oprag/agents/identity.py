@@ -85,10 +85,8 @@ def identities(chunk: Chunk) -> list[tuple[Any, bool]]:
             exact = exact or (number is not None and name in _EXACT_FIELDS)
             facts.append((name, str(value).strip() if number is None else number))
     names: list[tuple[Any, bool]] = [] if chunk.id is None else [((source, text, chunk.id), True)]
-    on_page, where = frozenset(facts), None if exact else _where(chunk)
-    if where is not None and source is not None:
-        names.append(((source, text, on_page, where), True))
-    return [*names, ((source, text, on_page), source is not None and (exact or (chunk.id is None and bool(facts))))]
+    is_certain = source is not None and (exact or (chunk.id is None and bool(facts)))
+    return [*names, ((source, text, frozenset(facts)), is_certain)]
 
 
 def may_be_same(chunk: Chunk, other: Chunk) -> bool:

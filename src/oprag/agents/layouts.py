@@ -43,8 +43,6 @@ def write_delta(memory: Memory, options: ContextOptions, search: Search, visible
         return head_of(options, number, chunk)
 
     found = {number: memory.placed[number - 1] for number in ranks}
-    if not options.stitch:
-        found = {number: changed(chunk, span=None) for number, chunk in found.items()}
     return write_result(found, ranks, head, visible, options, room=room, note=search.note)
 
 

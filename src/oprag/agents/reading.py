@@ -318,9 +318,6 @@ class StoredSources:
             if left < 0:
                 break
             candidates.append(candidate)
-        # The last one may be the only one without a note about chunks that are left out.
-        if candidates and self._excess(whole := read(candidates[-1])) <= 0:
-            return whole
         fitting = bisect(candidates, 0, key=lambda one: self._excess(read(one)))
         return read(candidates[fitting - 1]) if fitting else None
 
@@ -365,9 +362,6 @@ def _row(store: StoreAdapter, chunk: Chunk, ordered: _Ordered) -> int:
     rows = [row for row, one in enumerate(ordered.chunks) if one.id in keys]
     if len(rows) != 1:
         rows = [row for row, one in enumerate(ordered.chunks) if one.text == chunk.text]
-    if len(rows) > 1:
-        facts = chunk.metadata.items()
-        rows = [row for row in rows if all(ordered.chunks[row].metadata.get(name) == value for name, value in facts)]
     if len(rows) != 1:
         where = "occurs several times in" if rows else "was not found in"
         raise OptionError(f"the passage {where} {ordered.label}; read a range instead", chunk)

@@ -1,7 +1,7 @@
 """One context of everything that was gathered, and its text with numbers."""
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sized
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -63,7 +63,7 @@ class _Source(NamedTuple):
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
     """Write these numbers as one context within the token budget."""
     if (whole := _by_sources(memory, options, found)) is not None:
-        return _with_title(whole, options, bool(found), 0, note)
+        return _with_title(whole, options, found, found, note)
     allowed = budget = options.token_budget
     while True:
         pairs: _Pairs = []
@@ -71,7 +71,7 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
             with suppress(BudgetError):
                 context, pairs = combined(memory, options, {"token_budget": allowed}, found)
         written = write(pairs, VisibleText(), partial(head_of, options), pointers=False)
-        whole = _with_title(written, options, bool(pairs), len(found) - len(pairs), note)
+        whole = _with_title(written, options, pairs, found, note)
         excess = 0 if budget is None or not pairs else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
             return whole
@@ -79,9 +79,9 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
         allowed = context.tokens - excess
 
 
-def _with_title(written: Written, options: ContextOptions, any_kept: bool, left: int, note: str) -> Written:
-    rest = omitted(left) if left else ""
-    if not any_kept:
+def _with_title(written: Written, options: ContextOptions, kept: Sized, found: Sized, note: str) -> Written:
+    rest = omitted(len(found) - len(kept)) if len(kept) < len(found) else ""
+    if not kept:
         return written.with_lines(note, first=rest or NOTHING)
     return written.with_lines(rest, note, first=_ALL_IN_ORDER if options.order == "source" else _ALL)
 
@@ -117,7 +117,11 @@ def write_source(memory: Memory, options: ContextOptions, source: str | None) ->
 
 def _by_sources(memory: Memory, options: ContextOptions, found: Collection[int]) -> Written | None:
     """Write each source without assembling a context, which takes longer; None if ranks or a budget decide anything."""
-    if options.token_budget is not None or options.header is not None or (options.order, options.source_ranking) != _BY_DEFAULT:
+    if (
+        options.token_budget is not None
+        or options.header is not None
+        or (options.order, options.source_ranking) != _BY_DEFAULT
+    ):
         return None
     by_name: dict[Any, list[int]] = {}
     for number in _by_rank(memory, found):

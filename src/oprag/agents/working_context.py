@@ -69,7 +69,7 @@ class WorkingContext:
     Args:
         options: The options of the context. `token_budget` is the maximum number of tokens of all shown text; once it
             is reached, a search result contains only pointers and a note, which add a few tokens each. `header` is
-            written when it changes; `separator` and `gap` apply to `context()`. The options of a search (k,
+            written when it changes; `stitch`, `separator` and `gap` apply to `context()`. The options of a search (k,
             max_candidates, thresholds, min_chunks, neighbors) belong to the retriever.
         **changes: Options of `ContextOptions` to change, such as `token_budget=16_000`.
 

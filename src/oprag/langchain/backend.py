@@ -147,8 +147,6 @@ def history_of(history: Any) -> tuple[Message, ...]:
 
 
 def _turn(turn: Any) -> tuple[Message, ...]:
-    if isinstance(turn, Message):
-        return (turn,)
     if isinstance(turn, BaseMessage):
         # Tool calls and their results are not part of the conversation.
         role = role_of(turn)

@@ -94,7 +94,7 @@ def without_retrievers(runnable: Any) -> bool:
         if isinstance(inner, RunnableSequence):
             steps = inner.steps
         elif isinstance(inner, RunnableBranch):
-            steps = [inner.default, *(step for _, step in inner.branches)]
+            steps = [step for _, step in inner.branches]
         if isinstance(inner, BaseRetriever) or not all(map(without_retrievers, steps)):
             return False
     return True

@@ -100,8 +100,6 @@ def _about(citation: Citation) -> dict[str, Any]:
 
 def without_annotations(message: M) -> M:
     """The message without what `annotated` added, for a model; the same object if it has none of it."""
-    if not isinstance(message, AIMessage):
-        return message
     content = message.content
     if isinstance(content, list):
         content = [_without_annotations(block) for block in content]

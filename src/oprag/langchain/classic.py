@@ -82,11 +82,8 @@ def _fields(
     for name, value in chain_type_kwargs.items():
         if name in names:
             step, variables = names[name]
-            if isinstance(value, BasePromptTemplate):
-                given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
-                prompts[step] = LangChainTemplate(value, given)
-            elif value is not None:
-                prompts[step] = value
+            given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
+            prompts[step] = LangChainTemplate(value, given) if isinstance(value, BasePromptTemplate) else value
         elif name == "token_max":
             fields["collapse_tokens"] = value
         elif name not in _WITHOUT_EFFECT:

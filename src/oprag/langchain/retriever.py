@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams, RetrieverLike
+from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.vectorstores import VectorStore
@@ -23,7 +23,7 @@ from oprag.chunk import by_rank
 from oprag.context import Context, ContextInputs, assemble_in_steps
 from oprag.errors import OptionError
 from oprag.langchain.documents import chunks_of, documents_and_scores, documents_of
-from oprag.langchain.search import SearchType, search, search_by_vector, takes_a_vector
+from oprag.langchain.search import SearchType, search, search_by_vector
 from oprag.langchain.vectors import (
     EmbeddingsFields,
     check_sources,
@@ -302,9 +302,6 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         options = as_context_options(request.context_options or self._context_options, {} if k is None else {"k": k})
         config = patch_config(request.config, callbacks=run.get_child())
         request.context = yield from self._found(query, options, config, filter)
-        if request.context_options is not None and not run.handlers:
-            # The caller uses only the context, and no tracer needs the documents.
-            return []
         return documents_of(request.context, annotate=self.annotate)
 
     def _found(self, query: str, options: ContextOptions, config: RunnableConfig, filter: Any = None) -> Steps[Context]:
@@ -362,18 +359,15 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
                 "k is given twice, as k and inside search_kwargs; remove it from search_kwargs", self.search_kwargs
             )
         kwargs = {**_filtered(self.search_kwargs, filter), "k": options.candidates}
-        # The vector of another embedder would not match the vectors in the store.
-        same_embedder = sources is not None and sources.store is not None and sources.embedder is not None
-        if (
-            sources is None
-            or not same_embedder
-            or not takes_a_vector(self.vectorstore, self.search_type, self.search_kwargs)
-        ):
+        # Without an adapter, the store has another embedder, whose vectors would not match, or is unknown.
+        adapter = None if sources is None else sources.store
+        by_vector = self.search_type == "similarity" and adapter is not None and adapter.dense and adapter.by_vector
+        if adapter is None or sources is None or sources.embedder is None or not by_vector:
             return (yield from search(self.vectorstore, query, self.search_type, kwargs)), None
         from oprag.stores.vectors import question_vector
 
         vector = yield from question_vector(query, sources)
-        return (yield from search_by_vector(self.vectorstore, vector, self.search_type, kwargs)), vector
+        return (yield search_by_vector(self.vectorstore, vector, adapter, kwargs)), vector
 
     def _searches(self, filter: Any) -> list[Search]:
         """All that is searched, for this filter; empty if that is unknown."""
@@ -405,18 +399,6 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         """The adapter of the searched store if the filter can be applied to neighbors, else None."""
         search = self._only_search()
         return None if search is None else adapter_of(search[0], _filtered(search[1], filter))
-
-    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """Tracing metadata, with the store and the embedding model of the wrapped retriever."""
-        kwargs.pop("request", None)
-        params = super()._get_ls_params(**kwargs)
-        if self.vectorstore is not None:
-            inner = self.vectorstore.as_retriever()._get_ls_params(**kwargs)  # noqa: SLF001
-        elif isinstance(self.retriever, BaseRetriever):
-            inner = self.retriever._get_ls_params(**kwargs)  # noqa: SLF001
-        else:
-            return params
-        return {**inner, **params}
 
 
 def filter_of(retriever: OrderPreservingRetriever, filter: Any) -> Any:

@@ -13,9 +13,9 @@ from langchain_core.vectorstores import VectorStore
 from oprag._internal.masking import describe
 from oprag._internal.sync_async import Step, Steps
 from oprag.errors import OptionError
-from oprag.stores.adapter import adapter_of
+from oprag.stores.adapter import StoreAdapter
 
-__all__ = ["SearchType", "search", "search_by_vector", "takes_a_vector"]
+__all__ = ["SearchType", "search", "search_by_vector"]
 
 SearchType = Literal["similarity", "similarity_score_threshold", "mmr"]
 
@@ -31,35 +31,18 @@ def search(store: VectorStore, query: str, search_type: SearchType, kwargs: Mapp
             return (yield _call(store, "max_marginal_relevance_search", query, **_with_candidates(kwargs)))
         if search_type == "similarity_score_threshold":
             return (yield _call(store, "similarity_search_with_relevance_scores", query, **kwargs))
-        scored = "similarity_search_with_score"
-        own = _has_own(store, scored) or _has_own(store, f"a{scored}")
         try:
-            return (yield _call(store, scored if own else "similarity_search", query, **kwargs))
+            return (yield _call(store, "similarity_search_with_score", query, **kwargs))
         except NotImplementedError:
             return (yield _call(store, "similarity_search", query, **kwargs))
 
 
-def takes_a_vector(store: VectorStore, search_type: SearchType, kwargs: Mapping[str, Any]) -> bool:
-    """Whether a search by the vector of a question is known to return the same results as a search by its text."""
-    adapter = adapter_of(store, kwargs)
-    if adapter is None or not adapter.dense:
-        return False
-    if search_type == "mmr":
-        return _has_own(store, "max_marginal_relevance_search_by_vector")
-    return search_type == "similarity" and adapter.by_vector is not None
-
-
 def search_by_vector(
-    store: VectorStore, vector: Iterable[float], search_type: SearchType, kwargs: Mapping[str, Any]
-) -> Steps[Any]:
-    """Version of `search` for a vector, so that the question is embedded once; requires `takes_a_vector`."""
-    embedding = list(map(float, vector))
-    if search_type == "mmr":
-        return (yield _call(store, "max_marginal_relevance_search_by_vector", embedding, **_with_candidates(kwargs)))
-    adapter = adapter_of(store)
-    assert adapter is not None  # noqa: S101 - checked by `takes_a_vector`
-    assert adapter.by_vector is not None  # noqa: S101
-    return (yield _call(store, adapter.by_vector, embedding, **kwargs, **adapter.by_vector_keywords))
+    store: VectorStore, vector: Iterable[float], adapter: StoreAdapter, kwargs: Mapping[str, Any]
+) -> Step:
+    """Search a store that has a method for this by the vector of a question, so that the question is embedded once."""
+    assert adapter.by_vector is not None  # noqa: S101 - checked by the caller
+    return _call(store, adapter.by_vector, list(map(float, vector)), **kwargs, **adapter.by_vector_keywords)
 
 
 def _call(store: VectorStore, method: str, *args: Any, **kwargs: Any) -> Step:
@@ -80,11 +63,6 @@ def _unsupported_as_option_error(store: VectorStore, search_type: SearchType) ->
         raise OptionError(
             f"{name} does not support search_type={describe(search_type)}; use another search_type or store", store
         ) from error
-
-
-def _has_own(store: VectorStore, method: str) -> bool:
-    """Whether a store implements this method; the default of the base class raises or is slower."""
-    return getattr(type(store), method) is not getattr(VectorStore, method)
 
 
 def _with_candidates(kwargs: Mapping[str, Any]) -> dict[str, Any]:

@@ -269,20 +269,15 @@ def _shows(message: ToolMessage, before: Sequence[ToolMessage], documents: Seque
     texts = [document.page_content.strip() for document in documents]
     if all(any(form in content for form in text_forms(text)) for text in texts):
         return True
-    if not all(map(_has_number, documents)):
-        return False
     # The message was gathered before, but the state is missing: it contains pointers, and parts of some texts.
-    shown = "\n".join([content, *(text_in(earlier.content) for earlier in before)])
-    return all(_has_parts(shown, without_markers(text)) for text in texts)
+    shown = "".join("".join([content, *(text_in(earlier.content) for earlier in before)]).split())
+    return all(_has_parts(shown, "".join(without_markers(text).split())) for text in texts)
 
 
 def _has_parts(shown: str, text: str) -> bool:
     """Whether `shown` contains the whole text, possibly in several parts, none of which is too short to be evidence."""
     start = 0
     while start < len(text):
-        if text[start].isspace():
-            start += 1
-            continue
         # Binary search for the longest part; every prefix of a part that is shown is also shown.
         low, high = 0, len(text) - start
         while low < high:
@@ -345,12 +340,6 @@ def _is_json(text: str) -> bool:
 def _annotated(document: Document, annotation: dict[str, Any]) -> Document:
     """A copy with this metadata under "oprag", which replaces whatever the document itself has there."""
     return document.model_copy(update={"metadata": {**document.metadata, METADATA_KEY: annotation}})
-
-
-def _has_number(document: Document) -> bool:
-    """Whether a document seems to have been gathered before; not trusted, since any code can have written it."""
-    annotation = document.metadata.get(METADATA_KEY)
-    return isinstance(annotation, dict) and "number" in annotation
 
 
 class SearchArtifact(RankedList[Document]):

@@ -137,7 +137,7 @@ def _names(sources: Iterable[str]) -> dict[str, str]:
     for source in sources:
         name = re.sub(r"[^\w.-]+", "_", shown(source, 200))[-_NAME_LENGTH:].strip("._-") or "source"
         stem, _, ending = (name if name.lower().endswith(_TEXT_TYPES) else f"{name}.md").rpartition(".")
-        if name != source or f"{stem}.{ending}".casefold() in taken:
+        if name != source:
             stem = f"{stem}-{_digest(source)}"
         while f"{stem}.{ending}".casefold() in taken:
             stem += "_"

@@ -107,8 +107,6 @@ def _part(value: Any, name: str) -> Any:
 def _json(message: ToolMessage) -> Any:
     """The value of text that is JSON, or a list of the values of several blocks of text that are; None for others."""
     values = [*_values(message.content)]
-    if None in values:
-        return None
     return values[0] if len(values) == 1 and _document(values[0]) is None else values
 
 

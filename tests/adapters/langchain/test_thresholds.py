@@ -110,12 +110,6 @@ def test_an_unknown_store_works_through_the_cache(store, embeddings, ask):
     assert embeddings.embedded == (1, 0)
 
 
-def test_mmr_over_a_store_embeds_the_question_once(store, embeddings, ask):
-    context = ask(OrderPreservingRetriever(vectorstore=store, search_type="mmr", **BOTH))
-    assert len(context.kept) == 3
-    assert embeddings.embedded == (1, 0)
-
-
 def test_the_filter_of_a_question_keeps_tenants_apart(embeddings, ask):
     store = InMemoryVectorStore(embeddings)
     for tenant in ("a", "b"):

@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, write_positions
-from oprag.langchain.search import takes_a_vector
 from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings
@@ -67,7 +66,6 @@ def test_a_search_by_words(way: str, corpus: Corpus, tmp_path: Path):
     store = store_at(tmp_path, corpus, table_name="words")
     add(store, corpus)
     search = {"query_type": "fts"}
-    assert not takes_a_vector(store, "similarity", search)
     # LangChain's own `similarity_search` hands a keyword on twice here.
     found = store.similarity_search_with_score(question, k=20, **search)
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, search_kwargs=search)

@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever
-from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
 from tests.integration.stores.corpus import Corpus, identify
@@ -88,8 +87,6 @@ def test_a_hybrid_search_is_one_by_words(given: str, way: str, engine: Any, corp
     search = {}
     if given == "to the search":
         store, search = PGVectorStore.create_sync(engine, embeddings, table), {"hybrid_search_config": hybrid}
-        assert takes_a_vector(store, "similarity", {})
-    assert not takes_a_vector(store, "similarity", search)
     found = store.similarity_search(question, k=20, **search)
     embeddings.forget()
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1, search_kwargs=search)

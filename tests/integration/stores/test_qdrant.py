@@ -14,7 +14,6 @@ from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
 from oprag.langchain import OrderPreservingRetriever
-from oprag.langchain.search import takes_a_vector
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.listing import chunks_in_search
 from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
@@ -129,7 +128,6 @@ def test_ids_of_nodes(form: str, way: str, corpus: Corpus, client: Any):
 def test_a_hybrid_search_is_one_by_words(way: str, corpus: Corpus, client: Any):
     question, *_ = corpus.questions
     store = store_of(corpus, client, "hybrid", ids_of("with_dashes"))
-    assert not takes_a_vector(store, "similarity", {})
     found = store.similarity_search(question, k=20)
     store.embeddings.forget()
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
