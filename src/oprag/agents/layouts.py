@@ -53,7 +53,7 @@ def write_deltas(
     visible, tokens = VisibleText(), 0
     for search in searches:
         written = write_delta(memory, options, search, visible, tokens)
-        visible.show(written.shown, written.within, memory.placed)
+        visible.show(written.shown, memory.placed)
         tokens += written.tokens
         yield search, written
 
@@ -70,18 +70,22 @@ def write_compact(
     found = set().union(*(dict(search.found) for search in unchanged)) - hidden
     note = unchanged[-1].note if unchanged else ""
     written = write_combined(memory, options, found, note)
-    shown_by = dict(zip(written.shown, written.shown, strict=True)) | dict(written.within)
+    shown, over_budget = set(written.shown), set(written.over_budget)
     for search in searches:
-        seen = [number for number, _ in search.found if number in hidden]
-        labels = dict.fromkeys(filter(None, map(shown_by.get, dict(search.found))))
         if unchanged and search is unchanged[-1] and found:
             yield search, written
             continue
-        if labels or seen:
-            line = pointer(labels, _COMPACTED) if labels else pointer(seen)
+        numbers = [number for number, _ in search.found]
+        if labels := [number for number in numbers if number in shown]:
+            line = pointer(labels, _COMPACTED)
+        elif seen := [number for number in numbers if number in hidden]:
+            line = pointer(seen)
+        elif over_budget.intersection(numbers):
+            line = omitted(len(numbers))
         else:
-            line = omitted(len(search.found)) if search.found else NOTHING
-        yield search, Written("", [], [], []).with_lines(line, search.note)
+            # Other passages contain them.
+            line = _COMPACTED if numbers else NOTHING
+        yield search, Written("", [], []).with_lines(line, search.note)
 
 
 def as_content(memory: Memory, search: Search, written: Written) -> str | list[dict[str, Any]]:

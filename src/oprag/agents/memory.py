@@ -22,8 +22,6 @@ class Search:
     spans: list[Span | None]  # the place of each of these, by which their texts are joined; it never changes
     places: list[tuple[int, Place]]  # of other chunks, which were found without one before
     shown: list[int] = field(default_factory=list)  # the numbers that have text in the result
-    # Numbers whose text is a part of other text in the result, with the number of that text.
-    within: list[tuple[int, int]] = field(default_factory=list)
     tokens: int = 0  # in the text, including the note
     checksum: int = 0  # of the text or blocks
     note: str = ""  # the line after the passages
@@ -108,7 +106,7 @@ class Memory:
         for number, rank in search.found:
             self.ranks[number - 1] = min(rank, self.ranks[number - 1])
         if self.shown is not None:
-            self.shown.show(search.shown, search.within, self.placed)
+            self.shown.show(search.shown, self.placed)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget the text of searches."""
@@ -122,7 +120,7 @@ class Memory:
             self.shown = VisibleText()
             for name, search in self.searches.items():
                 if name not in self.forgotten:
-                    self.shown.show(search.shown, search.within, self.placed)
+                    self.shown.show(search.shown, self.placed)
         return self.shown
 
     def join(self, other: "Memory") -> dict[int, int]:

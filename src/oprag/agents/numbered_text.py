@@ -49,8 +49,7 @@ class VisibleText:
     """The text that a model sees."""
 
     def __init__(self) -> None:
-        # For each number with visible text, the number that has it: usually itself.
-        self._shown_by: dict[int, int] = {}
+        self._shown: set[int] = set()
         # The visible chunks of each source and page, as (start, end, number, text), without those inside others: sorted
         # by start, they are sorted by end as well.
         self._outer: dict[Any, list[Any]] = {}
@@ -58,14 +57,14 @@ class VisibleText:
     def copy(self) -> "VisibleText":
         """A copy that can be changed independently."""
         copy = VisibleText()
-        copy._shown_by = self._shown_by.copy()
+        copy._shown = self._shown.copy()
         copy._outer = {frame: chunks.copy() for frame, chunks in self._outer.items()}
         return copy
 
     def showing(self, number: int, chunk: Chunk) -> int:
         """The number that has the text of a chunk, possibly inside a longer text; 0 if it is not visible."""
-        if by := self._shown_by.get(number):
-            return by
+        if number in self._shown:
+            return number
         place = chunk.span
         outer = None if place is None else self._outer.get((chunk.source, place.page))
         if place is None or not outer:
@@ -75,11 +74,14 @@ class VisibleText:
         inside = start <= place.start and place.end <= end and text.startswith(chunk.text, place.start - start)
         return by if inside else 0
 
-    def show(self, shown: Iterable[int], within: Iterable[tuple[int, int]], placed: Sequence[Chunk]) -> None:
-        """Add the numbers that a result shows, and numbers whose text is within that of others."""
-        self._shown_by.update(within)
+    def lacks(self, number: int, chunk: Chunk) -> bool:
+        """Whether a chunk has text that is not visible."""
+        return not (self.showing(number, chunk) or _is_blank(chunk.text))
+
+    def show(self, shown: Iterable[int], placed: Sequence[Chunk]) -> None:
+        """Add the numbers that a result shows."""
         for number in shown:
-            self._shown_by[number] = number
+            self._shown.add(number)
             chunk = placed[number - 1]
             span = chunk.span
             if span is None or chunk.source is None or not is_exact(chunk, span):
@@ -109,8 +111,7 @@ class Written(NamedTuple):
     text: str
     parts: list[Part]
     shown: list[int]  # the numbers that have text in it, in order
-    within: list[tuple[int, int]]  # numbers whose text is a part of other text in it, with the number of that text
-    over_budget: Sequence[int] = ()  # the numbers that do not fit the token budget, the best ranked first
+    over_budget: Sequence[int] = ()  # the numbers that do not fit the token budget
     tokens: int = 0  # in the text; 0 if they were not counted
 
     def with_lines(self, *lines: str, first: str = "") -> "Written":
@@ -142,7 +143,7 @@ def write_result(
     result = counted_tokens(written, "" if written.text else NOTHING, note)
     if room is None or result.tokens <= room or not result.shown:
         return result
-    new = sorted([*result.shown, *dict(result.within)], key=ranks.__getitem__)
+    new = sorted((number for number, chunk in found.items() if visible.lacks(number, chunk)), key=ranks.__getitem__)
     kept: list[int] = []
     left = room
     for number in new:
@@ -172,19 +173,9 @@ def write(
     last_head: str = "",  # of the text before
 ) -> Written:
     """Write chunks under their numbers, in the given order; texts that touch or overlap are joined."""
-    showing = {number: visible.showing(number, chunk) for number, chunk in found}
-    new = [(number, chunk) for number, chunk in found if not (showing[number] or _is_blank(chunk.text))]
-    texts: dict[int, str] = {}
-    within: list[tuple[int, int]] = []
-    last = 0
-    for (number, _), text in zip(new, added_texts(chunk for _, chunk in new), strict=True):
-        if not _is_blank(text):
-            texts[number] = text
-            last = number
-        else:
-            # The passage ends with the last chunk that added text to it.
-            showing[number] = last
-            within.append((number, last))
+    new = [(number, chunk) for number, chunk in found if visible.lacks(number, chunk)]
+    added = zip(new, added_texts(chunk for _, chunk in new), strict=True)
+    texts = {number: text for (number, _), text in added if not _is_blank(text)}
     written: list[str] = []
     parts: list[Part] = []
     waiting: dict[int, None] = {}
@@ -193,8 +184,8 @@ def write(
     for number, chunk in found:
         gap = gap or (gaps is not None and number in gaps)
         if number not in texts:
-            if pointers and showing[number]:
-                waiting[showing[number]] = None
+            if pointers and (shown_by := visible.showing(number, chunk)):
+                waiting[shown_by] = None
             continue
         if waiting:
             written += [BETWEEN, pointer(waiting)]
@@ -215,7 +206,7 @@ def write(
     if waiting:
         written += [BETWEEN, pointer(waiting)]
         parts.append(Part(pointer(waiting)))
-    return Written("".join(written[1:]), parts, list(texts), within)
+    return Written("".join(written[1:]), parts, list(texts))
 
 
 def _is_blank(text: str) -> bool:

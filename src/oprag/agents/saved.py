@@ -68,12 +68,11 @@ def _add(search: Search, memory: Memory) -> None:
     """Add a search that was read, with its chunks."""
     known = len(memory.chunks) + len(search.new)
     found = {number for number, _ in search.found}
-    named = {*search.shown, *(number for pair in search.within for number in pair)}
     numbers = {*found, *(number for number, _ in search.places)}
     if (
         search.note != clean_note(search.note)
         or len(found) < len(search.found)
-        or named - found
+        or not found.issuperset(search.shown)
         or any(not 1 <= one <= known for one in numbers)
     ):
         raise ValueError(f"the search {describe(search.name)} is invalid")

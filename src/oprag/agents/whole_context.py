@@ -63,7 +63,7 @@ class _Source(NamedTuple):
 def write_combined(memory: Memory, options: ContextOptions, found: Collection[int], note: str = "") -> Written:
     """Write these numbers as one context within the token budget."""
     if (whole := _by_sources(memory, options, found)) is not None:
-        return _with_title(whole, options, found, found, note)
+        return _with_title(whole, options, found, note)
     allowed = budget = options.token_budget
     while True:
         pairs: _Pairs = []
@@ -71,7 +71,8 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
             with suppress(BudgetError):
                 context, pairs = combined(memory, options, {"token_budget": allowed}, found)
         written = write(pairs, VisibleText(), partial(head_of, options), pointers=False)
-        whole = _with_title(written, options, pairs, found, note)
+        over_budget = sorted(set(found).difference(dict(pairs)))
+        whole = _with_title(written._replace(over_budget=over_budget), options, found, note)
         excess = 0 if budget is None or not pairs else count(whole.text, options.count_tokens) - budget
         if excess <= 0:
             return whole
@@ -79,9 +80,9 @@ def write_combined(memory: Memory, options: ContextOptions, found: Collection[in
         allowed = context.tokens - excess
 
 
-def _with_title(written: Written, options: ContextOptions, kept: Sized, found: Sized, note: str) -> Written:
-    rest = omitted(len(found) - len(kept)) if len(kept) < len(found) else ""
-    if not kept:
+def _with_title(written: Written, options: ContextOptions, found: Sized, note: str) -> Written:
+    rest = omitted(len(written.over_budget)) if written.over_budget else ""
+    if len(written.over_budget) == len(found):
         return written.with_lines(note, first=rest or NOTHING)
     return written.with_lines(rest, note, first=_ALL_IN_ORDER if options.order == "source" else _ALL)
 
@@ -139,7 +140,6 @@ def _by_sources(memory: Memory, options: ContextOptions, found: Collection[int])
         joined(*(piece.text for piece in pieces)),
         [part for piece in pieces for part in piece.parts],
         [number for piece in pieces for number in piece.shown],
-        [pair for piece in pieces for pair in piece.within],
     )
 
 

@@ -174,7 +174,7 @@ class WorkingContext:
         found = replace(found, note=clean_note(note), blocks=content == "search_result")
         written = write_delta(memory, self._options, found, memory.visible(), self.tokens)
         shaped = as_content(memory, found, written)
-        its = replace(found, shown=written.shown, within=written.within, tokens=written.tokens)
+        its = replace(found, shown=written.shown, tokens=written.tokens)
         memory.add(replace(its, checksum=checksum(shaped)))
         self._memory = memory
         ranks, shown = dict(found.found), {*written.shown, *written.over_budget}
