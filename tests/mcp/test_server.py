@@ -72,6 +72,14 @@ async def test_any_store_is_searched_and_read_in_order(kind):
         assert "book: 12 chunks" in (await client.call("outline")).text
         hits = await client.call("grep", pattern="about (fjord|haven)", regex=True)
         assert [place(text) for text in hits.contents] == [5, 7]
+        nothing = await client.call("grep", pattern="nowhere")
+        assert (nothing.text, nothing.documents) == ("(no hits in 12 chunks)", [])
+
+
+async def test_a_search_has_the_token_budget_of_the_server():
+    server = create_mcp_server(vector_store(), k=12, token_budget=30, count_tokens=lambda text: len(text.split()))
+    async with connected(server) as client:
+        assert 0 < len((await client.call("search", query="fjord")).documents) < 6
 
 
 async def test_tools_only_read_and_have_schemas():

@@ -24,7 +24,7 @@ def test_the_least_recently_used_session_is_dropped():
     sessions = Sessions(ContextOptions())
     first = sessions.of("0")
     for number in range(1, 100):
-        sessions.of(str(number))
+        add(sessions.of(str(number)), 7)
     assert sessions.of("0") is first
     sessions.of("100")
     assert sessions.of("0") is first

@@ -55,6 +55,8 @@ async def test_each_search_shows_what_is_new_in_source_order(is_async: bool):
     ]
     working = working_context_of(result)
     assert working.context().text.split() == "".join(f"Part {n} of voyage.txt. " for n in (2, 5, 7, 30)).split()
+    # Without `cite`, the answer is as the model wrote it.
+    assert result["messages"][-1].content == SEARCHES[-1]
     cited = working.cited(result["messages"][-1].text)
     assert [(citation.number, citation.source) for citation in cited.citations] == [
         (1, "voyage.txt"),

@@ -11,7 +11,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from oprag import PositionKind
 from oprag._internal.warn import forget
 from oprag.errors import PositionWarning
-from oprag.langchain import OrderPreservingRetriever
+from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever
 from tests.adapters.langchain.conftest import giving, prose, store_of
 
 QUESTION = "Where does the river end?"
@@ -74,6 +74,9 @@ def test_chunks_without_a_position_are_found_in_the_text(tmp_path, kind):
     for passage in context.passages:
         assert " ".join(passage.text.split()) in " ".join(TEXTS[passage.source].split())
     assert len(context.passages) < len(context.kept)
+    compressed = OrderPreservingCompressor(read_source=given).compress_documents(split()[:20], QUESTION)
+    assert len(compressed) == 20
+    assert in_order(compressed)
 
 
 def test_each_text_is_read_once_and_only_where_metadata_do_not_tell():

@@ -132,6 +132,24 @@ def test_a_threshold_search_needs_a_threshold(store):
         OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
 
 
+class ScoringStore(InMemoryVectorStore):
+    """Says how relevant its scores are."""
+
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda score: (score + 1) / 2
+
+
+async def test_a_threshold_search_leaves_out_what_the_store_scores_lower():
+    store = store_of(parts(), ScoringStore)
+    ranked = store.similarity_search_with_relevance_scores(QUESTION, k=3)
+    above = {"score_threshold": ranked[1][1]}
+    retriever = OrderPreservingRetriever(
+        vectorstore=store, search_type="similarity_score_threshold", search_kwargs=above
+    )
+    expected = sorted(numbers_of([document for document, _ in ranked[:2]]))
+    assert numbers_of(retriever.invoke(QUESTION)) == numbers_of(await retriever.ainvoke(QUESTION)) == expected
+
+
 @pytest.mark.parametrize("kind", [PlainStore, ScorelessStore, SilentStore])
 async def test_a_store_without_scores_has_ranks_alone(kind: type[PlainStore]):
     retriever = OrderPreservingRetriever(vectorstore=kind(parts()[::-1]), k=4)

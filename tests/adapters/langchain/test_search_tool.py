@@ -111,6 +111,10 @@ def test_invalid_options_are_rejected():
         create_search_tool(store.as_retriever(), search_type="mmr")
 
 
+def test_a_search_of_a_store_returns_sixteen_chunks_by_default():
+    assert len(create_search_tool(store_of(parts(40))).invoke({"query": QUESTION}).split("\n\n")) == 16
+
+
 @both_sides
 async def test_the_config_of_the_run_reaches_the_retriever(is_async: bool):
     """A retriever that is configured for each user must not search what others have."""

@@ -120,6 +120,11 @@ async def test_a_search_writes_a_file_and_the_next_one_rewrites_it(is_async):
     ]
 
 
+def test_a_search_that_finds_nothing_says_so():
+    result = filing(ScriptedModel(turns=[["nothing"], "The end."])).invoke(asked())
+    assert results_in(result["messages"]) == ["Nothing was found."]
+
+
 def test_a_file_keeps_when_it_was_created_and_is_written_only_if_it_changes():
     agent = filing(ScriptedModel(turns=[["7"], ["7"], "The end.", ["8"], "The end."]), checkpointer=InMemorySaver())
     first = agent.invoke(asked(), thread())["files"][BOOK]

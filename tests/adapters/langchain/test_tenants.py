@@ -3,6 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever, Ensembl
 from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableBranch, RunnableConfig, RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from oprag.errors import OptionError
@@ -241,6 +242,13 @@ def test_a_filter_that_a_history_aware_retriever_would_drop_is_refused(shared, f
     assert chain.invoke({"input": QUESTION, "chat_history": history})["answer"] == "An answer."
     with pytest.raises(OptionError, match="does not accept a filter"):
         chain.invoke({**per_question("A"), "chat_history": history})
+
+
+def test_a_filter_that_one_branch_would_drop_is_refused(shared):
+    search = RunnableLambda(itemgetter("input")) | shared.as_retriever()
+    chain = chain_over(RunnableBranch((lambda given: "x" in given["input"], search), RunnableLambda(lambda _: [])))
+    with pytest.raises(OptionError, match="does not accept a filter"):
+        chain.invoke(per_question("A"))
 
 
 @pytest.mark.parametrize(

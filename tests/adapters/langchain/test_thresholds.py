@@ -142,6 +142,8 @@ def test_our_own_index_gives_its_vectors(ask):
     assert embedder.embedded == []
     around = ask(OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=1), neighbors=1))
     assert kept(around) == [2, 3, 4]
+    found = giving(DocumentIndexRetriever(index=index, k=1).invoke(QUESTION))
+    assert kept(ask(OrderPreservingRetriever(retriever=found, read_neighbors=index, neighbors=1))) == [2, 3, 4]
 
 
 def test_a_compressor_embeds_each_text_once(embeddings):

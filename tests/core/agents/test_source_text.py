@@ -122,7 +122,8 @@ def test_the_text_of_a_copy_is_not_visible_to_the_model():
     assert "Found." in delta.text
     assert delta.numbers == (1,)
     assert working.cited("See [1].").unknown == ()
-    # Nothing is joined twice.
+    # Nothing is joined twice, and nothing of a copy that searched nothing.
+    assert working.join(WorkingContext.from_dict(working.to_dict())) == {1: 1}
     assert working.join(copy) == {1: 1}
     assert len(working) == 1
 

@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 
 from oprag import Chunk, ContextOptions, WorkingContext, build_context
-from oprag.errors import BudgetError, ChunkError, DataError, OptionError, TokenizerError, UncertainOrderError
+from oprag.errors import (
+    BudgetError,
+    ChunkError,
+    DataError,
+    MissingPositionError,
+    OptionError,
+    TokenizerError,
+    UncertainOrderError,
+)
 from tests.helpers import cut, hit, prose, run_python
 
 pytestmark = pytest.mark.filterwarnings("ignore::oprag.errors.OpragWarning")
@@ -462,9 +470,46 @@ def test_a_note_is_part_of_the_text_in_every_layout():
     small = WorkingContext(token_budget=60)
     small.add(cut(TEXT, [(0, 100)]))
     assert "Chunks" not in small.add(cut(TEXT, [(200, 300), (400, 500)]), note="(Chunks 3 to 4)").text
+    # The two fit, but not with the note.
+    full = WorkingContext(token_budget=20, count_tokens=lambda text: len(text.split()))
+    assert full.add([hit("a " * 8, 0, start_index=0), hit("b " * 8, 1, start_index=90)], note="x " * 9).text == (
+        f"[1] book\n{'a ' * 8}\n\n(1 passage omitted: token budget exhausted)"
+    )
     # It cannot complete a marker that a document began.
     forged = WorkingContext().add([alone("See [1,")], note="1]")
     assert re.findall(r"\[[\d,\s]+\]", forged.text) == ["[1]"]
+
+
+def test_chunks_without_a_position_are_dropped_or_refused_if_that_is_asked_for():
+    found = [hit("placed", 0, start_index=0), alone("unplaced", 1)]
+    assert WorkingContext(on_missing_position="drop").add(found).text == "[1] book\nplaced"
+    with pytest.raises(MissingPositionError, match="1 of 2 chunks have no position"):
+        WorkingContext(on_missing_position="error").add(found)
+
+
+def test_text_that_another_passage_contains_is_shown_once():
+    working = WorkingContext()
+    inside = hit("begins", 0, start_index=3)
+    assert working.add([replace(inside, rank=1), hit("It begins here.", 0, start_index=0)]).text == (
+        "[1] book\nIt begins here."
+    )
+    assert working.add([inside]).text == "[1] (already shown)"
+
+
+def test_earlier_results_of_the_compact_layout_say_where_their_passages_are():
+    working = WorkingContext(token_budget=40)
+    for found in (
+        [],
+        [hit("begins", 9, start_index=3)],
+        [hit("It begins here.", 0, start_index=0)],
+        [hit("long " * 50, 10, start_index=90)],
+        [hit("It ends.", 0, start_index=900)],
+    ):
+        working.add(found)
+    where = "(shown in source order in the last search result)"
+    *before, last = working.layout(layout="compact")
+    assert before == ["Nothing was found.", where, f"[2] {where}", "(1 passage omitted: token budget exhausted)"]
+    assert last.endswith("[2] book\nIt begins here.\n\n[4] It ends.\n\n(1 passage omitted: token budget exhausted)")
 
 
 def test_a_copy_whose_unnamed_searches_have_the_same_names_is_joined_whole():

@@ -149,10 +149,10 @@ def test_templates_of_every_format_fill_in_data(text: str, template_format: Any)
     assert model.read == [f"READ {text} ASK {text}? END"]
 
 
-def test_a_model_that_completes_texts_reads_one_text():
-    from langchain_core.language_models import FakeListLLM
+def test_a_model_that_completes_texts_reads_and_writes_texts():
+    from langchain_core.language_models import FakeStreamingListLLM
 
-    class Texts(FakeListLLM):
+    class Texts(FakeStreamingListLLM):
         def _call(self, prompt: str, *rest: Any, **more: Any) -> str:
             seen.append(prompt)
             return super()._call(prompt, *rest, **more)
@@ -163,3 +163,5 @@ def test_a_model_that_completes_texts_reads_one_text():
     assert "System:" not in seen[0]
     assert "Human:" not in seen[0]
     assert PARTS[0].page_content in seen[0]
+    assert chain.answer(QUESTION).text == "An answer."
+    assert "".join(piece.get("answer", "") for piece in chain.stream(QUESTION)) == "An answer."
