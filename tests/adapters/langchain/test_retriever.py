@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from oprag.errors import OptionError, RetrievalWarning
 from oprag.langchain import OrderPreservingRetriever
@@ -55,6 +55,16 @@ def test_exactly_one_thing_is_wrapped(store):
         OrderPreservingRetriever()
     with pytest.raises(ValidationError, match="exactly one of retriever= and vectorstore=, got both"):
         OrderPreservingRetriever(retriever=store.as_retriever(), vectorstore=store)
+
+
+def test_a_retriever_can_be_a_field(store):
+    class Application(BaseModel):
+        retriever: OrderPreservingRetriever
+
+    retriever = OrderPreservingRetriever(vectorstore=store)
+    assert Application(retriever=retriever).retriever is retriever
+    with pytest.raises(ValidationError, match="Input should be a valid dictionary or instance"):
+        Application(retriever="store")  # type: ignore[arg-type]
 
 
 def test_only_what_can_be_asked_is_wrapped(store):

@@ -136,6 +136,8 @@ def test_headings_come_before_sections_and_sections_before_pages():
         ]
 
     assert outline_entries(chunks(), "a") == [OutlineEntry(0, "page 0", 0, 1), OutlineEntry(0, "page 1", 2, 3)]
+    some = [*chunks(), Chunk("Text.", 4)]
+    assert [entry.title for entry in outline_entries(some, "a")] == ["begins “Text.”"] * 5
     assert outline_entries(chunks(Section="AAAB"), "a") == [OutlineEntry(1, "A", 0, 2), OutlineEntry(1, "B", 3, 3)]
     assert [entry.title for entry in outline_entries(chunks("# X", Section="AAAB"), "a.md")] == ["X"] * 4
     by_metadata = outline_entries(chunks("# X", Section="AAAB", h2="CCDD"), "a.md")

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import pytest
 from pydantic import ValidationError
 
-from oprag import ContextOptions, WorkingContext
+from oprag import Chunk, ContextOptions, WorkingContext
 from oprag.agents import reading
 from oprag.agents.grep import Pattern
 from oprag.agents.reading import Reading, StoredSources
@@ -163,6 +163,24 @@ def test_the_list_of_sources_is_bounded():
     assert lines[-1] == "(240 more sources)"
     assert len(called(rows, "outline", budget=60).text.split()) <= 60
     assert called(Rows(rows_of(["x"], None)), "outline").text == "0 sources, and 1 chunk without a source."
+
+
+def test_an_outline_has_the_deepest_headings_if_they_fit():
+    rows = rows_of(["# A\nText.", "## B\nText.", "Text.", "# C\nText."], "a.md")
+    head, *lines = called(rows, "outline", source="a.md").text.splitlines()
+    assert (head, lines) == (
+        "a.md: 4 chunks, 10 tokens",
+        ["- A: chunks 1 to 3, 7 tokens", "  - B: chunks 2 to 3, 4 tokens", "- C: chunk 4, 3 tokens"],
+    )
+    assert called(rows, "outline", budget=20, source="a.md").text.splitlines() == [head, lines[0], lines[2]]
+
+
+def test_a_passage_without_an_id_is_found_by_its_text():
+    sources = sources_of(Rows([*book(4), *rows_of(["Twice."] * 2)]))
+    assert parts_in(sources.around(Chunk("Part 2 of book.", 0, "book"), 1, 1)) == [1, 2, 3]
+    for text, problem in (("Twice.", "occurs several times in"), ("Part 2.", "was not found in")):
+        with pytest.raises(OptionError, match=f"the passage {problem} book; read a range instead"):
+            sources.around(Chunk(text, 0, "book"))
 
 
 def test_two_names_that_look_alike_are_not_guessed():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oprag import Chunk, ContextOptions, WorkingContext, build_context
+from oprag import Chunk, ContextOptions, Place, PositionKind, Span, WorkingContext, build_context
 from oprag.errors import (
     BudgetError,
     ChunkError,
@@ -445,6 +445,22 @@ def test_source_and_page_are_written_where_they_change():
     assert numbered.add([alone("One.", 0, chunk_index=0), alone("Two.", 1, chunk_index=1)]).text == (
         "[1] passage 1 of book\nOne.\n\n[2] passage 2 of book\nTwo."
     )
+
+
+@pytest.mark.parametrize(
+    ("header", "heads"),
+    [(None, [" book", ""]), ("rank {rank} {start}", [" rank 0", " rank 1"])],
+    ids=["source", "header"],
+)
+def test_a_run_in_the_store_is_joined_and_has_no_page_and_no_offsets(header, heads):
+    working = WorkingContext(header=header)
+    runs = [
+        Place((0, place), PositionKind.STORE, "a store", run=Span(at, at + 6, 0)) for place, at in enumerate((0, 5))
+    ]
+    found = zip(("It goe", "es on."), runs, strict=True)
+    delta = working.add(Chunk(text, rank, "book", place=run) for rank, (text, run) in enumerate(found))
+    first, second = (f"{head}\n" if head else " " for head in heads)
+    assert delta.text == f"[1]{first}It goe\n[2]{second}s on."
 
 
 def test_equal_texts_with_different_ids_and_no_place_are_different_chunks():
