@@ -463,11 +463,23 @@ def test_a_run_in_the_store_is_joined_and_has_no_page_and_no_offsets(header, hea
     assert delta.text == f"[1]{first}It goe\n[2]{second}s on."
 
 
-def test_equal_texts_with_different_ids_and_no_place_are_different_chunks():
+@pytest.mark.parametrize(
+    ("found", "numbers"),
+    [
+        pytest.param([{"id": "a"}, {"id": "b"}, {"id": "a"}, {}], [1, 2, 1, 1], id="ids and no place"),
+        pytest.param([{"page": 1}, {"page": 2}, {"page": "1"}], [1, 2, 1], id="pages, also as texts"),
+        pytest.param([{"page_label": "iv"}, {"page_label": "v"}], [1, 2], id="labels"),
+        pytest.param([{"start_index": 0}, {"start_index": 90}, {"start_index": 0.0}], [1, 2, 1], id="offsets"),
+        pytest.param([{"id": "a", "start_index": 0}, {"id": "b", "start_index": 0}], [1, 1], id="added twice"),
+        pytest.param([{"url": "book?page=1"}, {"url": "book?page=2"}], [1, 2], id="a page in an address"),
+    ],
+)
+def test_equal_texts_are_the_same_chunk_if_their_places_can_be(found, numbers):
     working = WorkingContext()
-    searches = [[Chunk("Ditto.", 0, metadata={"source": "book"}, id=name)] for name in ("a", "b", "a", None)]
-    numbers = [working.add(one).numbers for one in searches]
-    assert numbers == [(1,), (2,), (1,), (1,)]
+    for metadata, number in zip(found, numbers, strict=True):
+        about = {name: value for name, value in metadata.items() if name != "id"}
+        one = Chunk("Ditto.", 0, "book", metadata={"source": "book", **about}, id=metadata.get("id"))
+        assert working.add([one]).numbers == (number,)
 
 
 def test_a_note_is_part_of_the_text_in_every_layout():
