@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,8 +34,6 @@ T = TypeVar("T")
 
 _MAX_CHUNKS = 100_000  # chunks that are listed for all sources
 _SUGGESTIONS = 3
-_MAX_COMPARED = 1_000  # names; comparing one takes about a millisecond
-_ALIKE = 0.5
 # A working context writes these before each chunk.
 _NUMBER = "[1000] "
 _BETWEEN = "\n\n"
@@ -247,10 +244,8 @@ class StoredSources:
             return self._order(store, alike[0], rows or groups[alike[0]])
         if alike:
             raise OptionError(f"{len(alike)} sources are shown as {wanted}; read around one of their passages", source)
-        distinct = list(dict.fromkeys(labels.values()))
-        close = [label for label in distinct if wanted and wanted.casefold() in label.casefold()]
-        close += difflib.get_close_matches(wanted, distinct[:_MAX_COMPARED], _SUGGESTIONS, _ALIKE)
-        meant = ", ".join(list(dict.fromkeys(close))[:_SUGGESTIONS])
+        close = [label for label in dict.fromkeys(labels.values()) if wanted and wanted.casefold() in label.casefold()]
+        meant = ", ".join(close[:_SUGGESTIONS])
         hint = f"did you mean {meant}?" if meant else "the outline lists all sources"
         raise OptionError(f"unknown source {wanted}; {hint}", source)
 

@@ -100,16 +100,6 @@ def test_every_public_method_has_its_twin(cls: type):
         assert methods[f"a{name}"].__doc__
 
 
-def test_the_twins_that_langchain_calls_take_the_same_options():
-    """LangChain looks at the sync one alone to find out whether a call may have options."""
-    sync = inspect.signature(OrderPreservingRetriever._get_relevant_documents).parameters
-    async_ = inspect.signature(OrderPreservingRetriever._aget_relevant_documents).parameters
-    assert list(sync) == list(async_)
-    assert {name: parameter.default for name, parameter in sync.items()} == {
-        name: parameter.default for name, parameter in async_.items()
-    }
-
-
 class SyncAndAsync(InMemoryVectorStore):
     def _select_relevance_score_fn(self) -> Any:
         return lambda cosine: (cosine + 1) / 2

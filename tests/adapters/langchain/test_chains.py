@@ -7,20 +7,14 @@ from typing import Any, TypedDict
 
 import pytest
 from langchain.agents import create_agent
-from langchain_classic.chains import (
-    ConversationalRetrievalChain,
-    RetrievalQA,
-    create_history_aware_retriever,
-    create_retrieval_chain,
-)
+from langchain_classic.chains import RetrievalQA, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
@@ -57,20 +51,6 @@ async def test_retrieval_qa(model, retriever, in_order):
     assert [part_numbers(prompt) for prompt in model.prompts] == [in_order, in_order]
 
 
-async def test_conversational_retrieval_chain(retriever, in_order):
-    model = RecordingChatModel(answers=[QUESTION, "An answer."])
-    chain = ConversationalRetrievalChain.from_llm(model, retriever=retriever, return_source_documents=True)
-    history = {"question": "And then?", "chat_history": [("Who sailed?", "Ann.")]}
-    result = chain.invoke(history)
-    assert result["answer"] == "An answer."
-    assert numbers_of(result["source_documents"]) == in_order
-    assert (await chain.ainvoke(history))["answer"] == "An answer."
-    rephrase, answer, *_ = model.prompts
-    assert "Who sailed?" in rephrase
-    assert [part_numbers(prompt) for prompt in model.prompts] == [[], in_order] * 2
-    assert QUESTION in answer
-
-
 async def test_create_retrieval_chain(model, retriever, in_order):
     chain = answer_from(model, retriever)
     result = chain.invoke({"input": QUESTION})
@@ -80,19 +60,6 @@ async def test_create_retrieval_chain(model, retriever, in_order):
     streamed = list(chain.stream({"input": QUESTION}))
     assert [numbers_of(part["context"]) for part in streamed if "context" in part] == [in_order]
     assert [part_numbers(prompt) for prompt in model.prompts] == [in_order] * 3
-
-
-async def test_create_history_aware_retriever(retriever, in_order):
-    model = RecordingChatModel(answers=[QUESTION, "An answer."])
-    rephrase = ChatPromptTemplate.from_messages([MessagesPlaceholder("chat_history"), ("human", "{input}")])
-    aware = create_history_aware_retriever(model, retriever, rephrase)
-    history = [HumanMessage("Who sailed?"), AIMessage("Ann.")]
-    result = answer_from(model, aware).invoke({"input": "And then?", "chat_history": history})
-    assert numbers_of(result["context"]) == in_order
-    assert "Who sailed?" in model.prompts[0]
-    assert [part_numbers(prompt) for prompt in model.prompts] == [[], in_order]
-    assert numbers_of(aware.invoke({"input": QUESTION})) == in_order
-    assert numbers_of(await aware.ainvoke({"input": QUESTION})) == in_order
 
 
 def test_our_compressor_in_a_compression_retriever(store, model, in_order):
@@ -129,31 +96,6 @@ def test_around_a_runnable_that_asks_several_questions(store, model):
     assert union != sorted(union)
     answer_from(model, OrderPreservingRetriever(retriever=RunnableLambda(several))).invoke({"input": QUESTION})
     assert part_numbers(model.prompts[0]) == sorted(union)
-
-
-def test_in_an_expression(model, retriever, in_order):
-    chain = (
-        {"context": retriever | (lambda found: "\n".join(document.page_content for document in found))}
-        | RunnablePassthrough.assign(input=lambda state: "?")
-        | PROMPT
-        | model
-        | StrOutputParser()
-    )
-    assert chain.invoke(QUESTION) == "An answer."
-    assert part_numbers(model.prompts[0]) == in_order
-
-
-async def test_create_retriever_tool(retriever, in_order):
-    tool = create_retriever_tool(
-        retriever,
-        "search_voyage",
-        "Searches the voyage.",
-        document_prompt=PromptTemplate.from_template("[{chunk_index}] {page_content}"),
-    )
-    content = tool.invoke({"query": QUESTION})
-    assert part_numbers(content) == in_order
-    assert content.startswith(f"[{in_order[0]}] Part {in_order[0]} of")
-    assert await tool.ainvoke({"query": QUESTION}) == content
 
 
 class Searching(RecordingChatModel):

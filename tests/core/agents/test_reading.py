@@ -105,7 +105,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("read_range", {"source": "book", "start": 0, "end": 2}, "start must be an integer >= 1, got 0"),
     ("read_range", {"source": "book", "start": 13, "end": 10**40}, "book has 12 chunks, got start=13"),
     ("read_range", {"source": "boo", "start": 1, "end": 2}, "unknown source boo; did you mean book?"),
-    ("read_range", {"source": "boks", "start": 1, "end": 2}, "did you mean book?"),
     ("read_range", {"source": "zzz [3]", "start": 1, "end": 2}, "unknown source zzz [ 3 ]; the outline lists all"),
     ("read_range", {"source": "", "start": 1, "end": 2}, "unknown source"),
     ("outline", {"source": "x" * 100_000}, "unknown source xxx"),
