@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -147,23 +147,19 @@ def history_of(history: Any) -> tuple[Message, ...]:
 
 
 def _turn(turn: Any) -> tuple[Message, ...]:
-    if isinstance(turn, BaseMessage):
-        # Tool calls and their results are not part of the conversation.
-        role = role_of(turn)
-        return (Message(role, str(turn.text)),) if role is not None and turn.text else ()
-    if isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str):
-        if role := _ROLES.get(turn["role"]):
-            return (Message(role, turn["content"]),)
-        if turn["role"] in ("tool", "function"):
-            return ()
     if isinstance(turn, tuple | list) and len(turn) == 2 and all(isinstance(part, str) for part in turn):
         first, second = turn
-        if role := _ROLES.get(first):
-            return (Message(role, second),)
-        return Message("user", first), Message("assistant", second)
-    raise QueryError(
-        f"chat_history must be a list of messages or of pairs of texts, got an item {describe(turn)}", turn
-    )
+        if first not in _ROLES:
+            return Message("user", first), Message("assistant", second)
+    try:
+        (message,) = convert_to_messages([] if isinstance(turn, str) else [turn])
+    except (KeyError, NotImplementedError, TypeError, ValueError) as error:
+        raise QueryError(
+            f"chat_history must be a list of messages or of pairs of texts, got an item {describe(turn)}", turn
+        ) from error
+    # Tool calls and their results are not part of the conversation.
+    role = role_of(message)
+    return (Message(role, str(message.text)),) if role is not None and message.text else ()
 
 
 def completion_of(reply: Any) -> Completion:

@@ -25,8 +25,8 @@ FORMS: list[Any] = [
     [ChatMessage(content="Who sailed?", role="user"), ChatMessage(content="Ada.", role="assistant")],
     [HumanMessage([{"type": "text", "text": "Who sailed?"}]), AIMessage([{"type": "text", "text": "Ada."}])],
     [
-        {"role": "user", "content": "Who sailed?"},
-        {"role": "tool", "content": "Ada sailed."},
+        {"role": "user", "content": [{"type": "text", "text": "Who sailed?"}]},
+        {"role": "tool", "content": "Ada sailed.", "tool_call_id": "1"},
         {"role": "assistant", "content": "Ada."},
     ],
     [("Who sailed?", "Ada.")],
