@@ -1,7 +1,7 @@
 """Documents, stores and models that the tests of the LangChain adapter share."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,12 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import Field
 
-from oprag.langchain import stamp_positions
+from oprag.langchain import (
+    OrderPreservingChain,
+    OrderPreservingCompressor,
+    OrderPreservingRetriever,
+    stamp_positions,
+)
 from tests.adapters.scripted import QUESTION, part_numbers
 
 
@@ -111,6 +116,22 @@ def store() -> InMemoryVectorStore:
     ranked = numbers_of(store.similarity_search(QUESTION, k=6))
     assert ranked != sorted(ranked)
     return store
+
+
+@pytest.fixture(params=["retriever", "compressor", "chain"])
+def ordered(request: pytest.FixtureRequest) -> Callable[..., list[Document]]:
+    """Puts documents in order, with options."""
+
+    def through(documents: list[Document], **options: Any) -> list[Document]:
+        if request.param == "compressor":
+            return OrderPreservingCompressor(**options).compress_documents(documents, QUESTION)
+        if request.param == "retriever":
+            return OrderPreservingRetriever(retriever=giving(documents), **options).invoke(QUESTION)
+        chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=giving(documents), **options)
+        found: list[Document] = chain.invoke({"input": QUESTION})["context"]
+        return found
+
+    return through
 
 
 @pytest.fixture

@@ -41,7 +41,14 @@ class SyncEmbedding(DeterministicFakeEmbedding):
         return await arefuse()  # type: ignore[no-any-return]
 
 
-class AsyncStore(InMemoryVectorStore):
+class SyncAndAsync(InMemoryVectorStore):
+    """Says how relevant its scores are."""
+
+    def _select_relevance_score_fn(self) -> Any:
+        return lambda cosine: (cosine + 1) / 2
+
+
+class AsyncStore(SyncAndAsync):
     """Its sync searches must not be called."""
 
     similarity_search = refuse
@@ -49,20 +56,14 @@ class AsyncStore(InMemoryVectorStore):
     similarity_search_with_relevance_scores = refuse
     max_marginal_relevance_search = refuse
 
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda cosine: (cosine + 1) / 2
 
-
-class SyncStore(InMemoryVectorStore):
+class SyncStore(SyncAndAsync):
     """Its async searches must not be called."""
 
     asimilarity_search = arefuse
     asimilarity_search_with_score = arefuse
     asimilarity_search_with_relevance_scores = arefuse
     amax_marginal_relevance_search = arefuse
-
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda cosine: (cosine + 1) / 2
 
 
 def filled(store: VectorStore) -> VectorStore:
@@ -98,11 +99,6 @@ def test_every_public_method_has_its_twin(cls: type):
         ours, twin = inspect.signature(methods[name]), inspect.signature(methods[f"a{name}"])
         assert ours == twin
         assert methods[f"a{name}"].__doc__
-
-
-class SyncAndAsync(InMemoryVectorStore):
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda cosine: (cosine + 1) / 2
 
 
 @pytest.mark.parametrize("options", SEARCHES, ids=str)

@@ -3,7 +3,6 @@
 import math
 import re
 import warnings
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,9 +12,7 @@ import pytest
 from langchain_core.documents import Document
 
 from oprag.errors import ChunkError, OpragWarning, QueryError
-from oprag.langchain import OrderPreservingCompressor, OrderPreservingRetriever, stamp_positions
-from tests.adapters.langchain.conftest import giving
-from tests.adapters.scripted import QUESTION
+from oprag.langchain import OrderPreservingRetriever, stamp_positions
 
 
 @pytest.mark.parametrize("question", ["", " \n\t ", None, 5, ["a"], {"input": "a"}, b"a"])
@@ -31,17 +28,6 @@ async def test_a_question_that_cannot_be_searched_for_is_refused(store, question
         await retriever.aget_context(question)
 
 
-def through_retriever(documents: list[Document], **options: Any) -> list[Document]:
-    return OrderPreservingRetriever(retriever=giving(documents), **options).invoke(QUESTION)
-
-
-def through_compressor(documents: list[Document], **options: Any) -> list[Document]:
-    return OrderPreservingCompressor(**options).compress_documents(documents, QUESTION)
-
-
-SURFACES: list[Callable[..., list[Document]]] = [through_retriever, through_compressor]
-both_surfaces = pytest.mark.parametrize("ordered", SURFACES, ids=["retriever", "compressor"])
-
 WRONG: list[Any] = [
     *(None, True, -1, 0, 1.5, -0.0, math.nan, math.inf, -math.inf, 10**400, 1j),
     *("", " ", "10", "-1", "nan", "1e999", "9" * 5000, "٣", "iv", "\x00", "\ud800"),
@@ -55,7 +41,6 @@ KEYS = ["source", "chunk_index", "start_index", "end_index", "page", "page_label
     "options", [{}, {"stitch": True}, {"annotate": True}, {"source_ranking": "score_sum"}], ids=str
 )
 @pytest.mark.parametrize("key", KEYS)
-@both_surfaces
 def test_metadata_of_every_wrong_type(ordered: Any, key: str, options: dict[str, Any]):
     documents = [Document(f"Text {place}.", metadata={"source": "s", key: value}) for place, value in enumerate(WRONG)]
     with warnings.catch_warnings():
@@ -68,7 +53,6 @@ def test_metadata_of_every_wrong_type(ordered: Any, key: str, options: dict[str,
 
 
 @pytest.mark.parametrize("metadata", [None, [1], "source", 5], ids=repr)
-@both_surfaces
 def test_metadata_that_is_no_dictionary(ordered: Any, metadata: Any):
     document = Document("x")
     document.metadata = metadata
@@ -79,7 +63,6 @@ def test_metadata_that_is_no_dictionary(ordered: Any, metadata: Any):
 
 
 @pytest.mark.parametrize("text", [None, 5, b"x", ["x"]], ids=repr)
-@both_surfaces
 def test_a_text_that_is_no_string(ordered: Any, text: Any):
     document = Document("x")
     document.page_content = text

@@ -2,14 +2,13 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
 
-from oprag.langchain import OrderPreservingChain, OrderPreservingCompressor, OrderPreservingRetriever
-from tests.adapters.langchain.conftest import RecordingChatModel, giving
+from oprag.langchain import OrderPreservingRetriever
+from tests.adapters.langchain.conftest import giving
 from tests.adapters.scripted import QUESTION
 
 TEXT = "The ship left at dawn. The wind was fair. Nobody looked back. At noon the fog came."
@@ -26,28 +25,6 @@ def sentences(*which: int, **metadata: Any) -> list[Document]:
         )
         for number, (start, end) in ((number, SENTENCES[number]) for number in which)
     ]
-
-
-def through_retriever(documents: list[Document], **options: Any) -> list[Document]:
-    return OrderPreservingRetriever(retriever=giving(documents), **options).invoke(QUESTION)
-
-
-def through_compressor(documents: list[Document], **options: Any) -> list[Document]:
-    return OrderPreservingCompressor(**options).compress_documents(documents, QUESTION)
-
-
-def through_chain(documents: list[Document], **options: Any) -> list[Document]:
-    chain = OrderPreservingChain(llm=RecordingChatModel(), retriever=giving(documents), **options)
-    found: list[Document] = chain.invoke({"input": QUESTION})["context"]
-    return found
-
-
-SURFACES: list[Callable[..., list[Document]]] = [through_retriever, through_compressor, through_chain]
-
-
-@pytest.fixture(params=SURFACES, ids=["retriever", "compressor", "chain"])
-def ordered(request: pytest.FixtureRequest) -> Any:
-    return request.param
 
 
 @pytest.mark.parametrize(

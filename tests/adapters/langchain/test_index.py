@@ -11,14 +11,13 @@ from pydantic import ValidationError
 from oprag import DocumentIndex
 from oprag.errors import OptionError, QueryError
 from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever
+from tests.adapters.scripted import both_sides
 from tests.helpers import WordEmbedder, prose, word_offsets
 
 SIZE = 20  # words in a chunk
 TEXTS = {"first.txt": prose(300, seed=1), "second.txt": prose(200, seed=2)}
 # The words of two distant places, so that what is best does not come first.
 QUESTION = " ".join([*TEXTS["first.txt"].split()[205:212], *TEXTS["first.txt"].split()[32:36]])
-
-both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 
 
 @pytest.fixture

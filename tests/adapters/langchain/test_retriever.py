@@ -21,11 +21,6 @@ def test_a_k_of_the_user_is_the_only_limit():
     assert len(OrderPreservingRetriever(vectorstore=long, token_budget=7_000).invoke(QUESTION)) == 2
 
 
-def test_no_k_and_no_fetch_k_leaves_the_store_without_a_number(store):
-    with pytest.raises(ValidationError, match="k=None with a vector store requires max_candidates"):
-        OrderPreservingRetriever(vectorstore=store, k=None)
-
-
 def test_k_of_a_call_goes_before_k_of_the_construction(store):
     retriever = OrderPreservingRetriever(vectorstore=store, k=2)
     best = numbers_of(store.similarity_search(QUESTION, k=5))
@@ -48,13 +43,6 @@ async def test_unknown_names_are_refused_in_a_call(store, unknown: dict[str, Any
         retriever.invoke(QUESTION, None, **unknown)
     with pytest.raises(OptionError, match=message):
         await retriever.ainvoke(QUESTION, None, **unknown)
-
-
-def test_exactly_one_thing_is_wrapped(store):
-    with pytest.raises(ValidationError, match="exactly one of retriever= and vectorstore=, got neither"):
-        OrderPreservingRetriever()
-    with pytest.raises(ValidationError, match="exactly one of retriever= and vectorstore=, got both"):
-        OrderPreservingRetriever(retriever=store.as_retriever(), vectorstore=store)
 
 
 def test_a_retriever_can_be_a_field(store):

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from pydantic import ValidationError
 
 from oprag.errors import ChunkError, OptionError
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import numbers_of, parts, store_of
+from tests.adapters.langchain.test_async_parity import SyncAndAsync
 from tests.adapters.scripted import QUESTION
 
 
@@ -127,20 +127,8 @@ def test_k_put_into_search_kwargs_afterwards_does_not_replace_k_in_silence(store
         retriever.invoke(QUESTION)
 
 
-def test_a_threshold_search_needs_a_threshold(store):
-    with pytest.raises(ValidationError, match=r'pass search_kwargs=\{"score_threshold"'):
-        OrderPreservingRetriever(vectorstore=store, search_type="similarity_score_threshold")
-
-
-class ScoringStore(InMemoryVectorStore):
-    """Says how relevant its scores are."""
-
-    def _select_relevance_score_fn(self) -> Any:
-        return lambda score: (score + 1) / 2
-
-
 async def test_a_threshold_search_leaves_out_what_the_store_scores_lower():
-    store = store_of(parts(), ScoringStore)
+    store = store_of(parts(), SyncAndAsync)
     ranked = store.similarity_search_with_relevance_scores(QUESTION, k=3)
     above = {"score_threshold": ranked[1][1]}
     retriever = OrderPreservingRetriever(

@@ -215,12 +215,6 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_costs_no_answer(store, 
     assert found == [OrderPreservingRetriever(vectorstore=UnknownStore(store), **BOTH).invoke(QUESTION)] * 2
 
 
-def around(document: Document, number: int) -> list[Document]:
-    everything = stamp_positions([Document(text) for text in TEXTS], source="log.txt")
-    place = document.metadata["chunk_index"]
-    return everything[max(0, place - number) : place + number + 1]
-
-
 def test_neighbours_without_a_reader_are_refused_at_construction(store):
     unknown = UnknownStore(store)
     for make in (lambda **options: OrderPreservingRetriever(vectorstore=unknown, **options), OrderPreservingCompressor):

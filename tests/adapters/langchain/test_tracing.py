@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from oprag.errors import BudgetError, ChunkError, QueryError
 from oprag.langchain import OrderPreservingRetriever
 from tests.adapters.langchain.conftest import Runs, giving, numbers_of
-from tests.adapters.scripted import QUESTION
+from tests.adapters.scripted import QUESTION, both_sides
 
 
 @pytest.fixture
@@ -21,9 +21,6 @@ async def call(retriever: Any, *, is_async: bool, config: Any) -> list[Document]
         await retriever.ainvoke(QUESTION, config) if is_async else retriever.invoke(QUESTION, config)
     )
     return found
-
-
-both_sides = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 
 
 @both_sides
