@@ -52,6 +52,8 @@ _ROLES: dict[str, Role] = {
 
 _FIELDS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
+# The fields of bindings, fallbacks, sequences and parallel steps.
+_PARTS = ("bound", "runnable", "fallbacks", "first", "middle", "last", "steps__")
 
 
 class _PromptValue(ChatPromptValue):
@@ -217,26 +219,18 @@ def _models(runnable: Any, config: RunnableConfig) -> Iterator[Any]:
     if "profile" in getattr(type(runnable), "model_fields", ()):
         yield runnable
         return
-    # Imported here, since LangChain imports them lazily.
-    from langchain_core.runnables import RunnableParallel, RunnableSequence, RunnableWithFallbacks
-    from langchain_core.runnables.base import RunnableBindingBase
+    # Imported here, since LangChain imports it lazily.
     from langchain_core.runnables.configurable import DynamicRunnable
 
-    parts: list[Any] = []
     if isinstance(runnable, DynamicRunnable):
         with suppress(Exception):  # the call itself reports an unknown choice
-            chosen, config = runnable.prepare(config)
-            parts = [chosen]
-    elif isinstance(runnable, RunnableBindingBase):
-        parts = [runnable.bound]
-    elif isinstance(runnable, RunnableWithFallbacks):
-        parts = list(runnable.runnables)
-    elif isinstance(runnable, RunnableSequence):
-        parts = runnable.steps
-    elif isinstance(runnable, RunnableParallel):
-        parts = list(runnable.steps__.values())
-    for part in parts:
-        yield from _models(part, config)
+            yield from _models(*runnable.prepare(config))
+        return
+    fields = vars(runnable) if isinstance(runnable, Runnable) else {}
+    for part in filter(None, map(fields.get, _PARTS)):
+        parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else [part]
+        for one in parts:
+            yield from _models(one, config)
 
 
 @dataclass
