@@ -23,6 +23,7 @@ from oprag.embedding.vector_cache import VectorCache
 from oprag.errors import PromptError, QueryError
 from oprag.langchain.embeddings import as_embedder
 from oprag.langchain.retriever import OrderPreservingRetriever
+from oprag.langchain.wrapped import WITH_STEPS, inside
 from oprag.methods.answer import Completion, Usage, reported_reason, reported_usage
 from oprag.methods.prompts import ALIASES, HELPERS, Message, Prompt, Role, as_text, missing_fields
 from oprag.methods.run import Backend, Collected, completed
@@ -52,8 +53,6 @@ _ROLES: dict[str, Role] = {
 
 _FIELDS = {name for field, others in ALIASES.items() for name in (field, *others)} | set(HELPERS)
 _HISTORY = "chat_history"
-# The fields of bindings, fallbacks, sequences and parallel steps.
-_PARTS = ("bound", "runnable", "fallbacks", "first", "middle", "last", "steps__")
 
 
 class _PromptValue(ChatPromptValue):
@@ -226,11 +225,8 @@ def _models(runnable: Any, config: RunnableConfig) -> Iterator[Any]:
         with suppress(Exception):  # the call itself reports an unknown choice
             yield from _models(*runnable.prepare(config))
         return
-    fields = vars(runnable) if isinstance(runnable, Runnable) else {}
-    for part in filter(None, map(fields.get, _PARTS)):
-        parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else [part]
-        for one in parts:
-            yield from _models(one, config)
+    for part in inside(runnable, WITH_STEPS):
+        yield from _models(part, config)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from oprag.langchain.backend import history_of, messages_of
 from oprag.langchain.cited_messages import cited_message
 from oprag.langchain.documents import documents_of
 from oprag.langchain.retriever import OrderPreservingRetriever
-from oprag.langchain.wrapped import walk
+from oprag.langchain.wrapped import WITH_STEPS, walk
 from oprag.methods.answer import Answer
 from oprag.methods.run import Shown
 from oprag.options import requires
@@ -87,17 +87,7 @@ def with_inputs(retriever: OrderPreservingRetriever, inputs: Mapping[str, Any], 
 
 def without_retrievers(runnable: Any) -> bool:
     """Whether no step of a runnable is a retriever, to which LangChain passes the question without a filter."""
-    from langchain_core.runnables import RunnableBranch, RunnableSequence
-
-    for inner in walk(runnable):
-        steps: list[Any] = []
-        if isinstance(inner, RunnableSequence):
-            steps = inner.steps
-        elif isinstance(inner, RunnableBranch):
-            steps = [step for _, step in inner.branches]
-        if isinstance(inner, BaseRetriever) or not all(map(without_retrievers, steps)):
-            return False
-    return True
+    return not any(isinstance(inner, BaseRetriever) for inner in walk(runnable, WITH_STEPS))
 
 
 class OutputKeys(NamedTuple):

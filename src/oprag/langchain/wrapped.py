@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,24 +12,26 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
-__all__ = ["Search", "only_search", "searched_in", "takes", "unbound", "walk"]
+__all__ = ["WITH_STEPS", "Search", "inside", "only_search", "searched_in", "takes", "unbound", "walk"]
 
 Search = tuple[Any, Mapping[str, Any]]
 """A store, index or retriever that is searched, and the keyword arguments of the search."""
 
 _RETRIEVERS = ("base_retriever", "retriever", "retrievers")
 _WRAPPED = (*_RETRIEVERS, "base_compressor", "transformers", "bound", "default", "runnable", "fallbacks")
+WITH_STEPS = (*_WRAPPED, "first", "middle", "last", "steps__", "branches")
+"""What components wrap, and the steps of sequences, parallel steps and branches."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 # By name: `langchain_classic` may not be installed, and importing our own imports NumPy.
 _COMPRESSION = "langchain_classic.retrievers.contextual_compression.ContextualCompressionRetriever"
 _INDEX = "oprag.langchain.DocumentIndexRetriever"
 
 
-def walk(component: Any) -> Iterator[Any]:
-    """A retriever or compressor and everything that it wraps."""
+def walk(component: Any, attributes: Sequence[str] = _WRAPPED) -> Iterator[Any]:
+    """A retriever or compressor and everything that it wraps; of chains, their steps under `WITH_STEPS`."""
     yield component
-    for inner in _inside(component, _WRAPPED):
-        yield from walk(inner)
+    for inner in inside(component, attributes):
+        yield from walk(inner, attributes)
 
 
 def unbound(retriever: Any) -> Search:
@@ -55,8 +57,8 @@ def searched_in(retriever: Any) -> list[Search]:
         return []
     if _INDEX in map(_path, type(retriever).__mro__):
         return [(retriever.index, {})]  # type: ignore[attr-defined]
-    inside = _inside(retriever, _RETRIEVERS)
-    return [search for inner in inside for search in searched_in(inner)] if inside else [(retriever, {})]
+    inner = inside(retriever, _RETRIEVERS)
+    return [search for one in inner for search in searched_in(one)] if inner else [(retriever, {})]
 
 
 def only_search(retriever: Any) -> Search | None:
@@ -79,11 +81,18 @@ def takes(retriever: Any, keyword: str, *, is_async: bool = False) -> bool:
     return isinstance(retriever, VectorStoreRetriever) or keyword in inspect.signature(method).parameters
 
 
-def _inside(component: Any, attributes: tuple[str, ...]) -> list[Any]:
+def inside(component: Any, attributes: Sequence[str]) -> list[Any]:
+    """What a component has in these attributes."""
     fields = vars(component) if isinstance(component, Runnable | BaseDocumentCompressor) else {}
-    values = [fields.get(name) for name in attributes]
-    inside = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
-    return [one for one in inside if one is not None]
+    return [one for name in attributes for one in _each(fields.get(name))]
+
+
+def _each(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple | Mapping):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _each(one)
+    elif value is not None:
+        yield value
 
 
 def _path(kind: type) -> str:
