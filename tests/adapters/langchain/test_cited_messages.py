@@ -92,6 +92,7 @@ def test_the_text_stays_and_each_annotation_is_at_its_marker(text):
     cited = working(source="log").cited(text)
     message = cited_message(cited)
     assert message.text == text
+    assert not any("url" in one for one in annotations_of(message))
     markers = [text[one["start_index"] : one["end_index"]] for one in annotations_of(message)]
     assert markers == [text[one.start : one.end] for one in cited.citations]
     assert all("1" in marker for marker in markers)

@@ -319,6 +319,7 @@ def test_wrappers_that_may_search_something_else_are_left_alone():
         one.with_fallbacks([other]),
         one.configurable_fields(search_kwargs=ConfigurableField(id="search")),
         OneSource(docs=[]).bind(user="ada"),
+        EnsembleRetriever(retrievers=[one], weights=[1]).bind(user="ada"),
     ):
         for given in (wrapped, OrderPreservingRetriever(retriever=wrapped)):
             with pytest.raises(OptionError, match=r"^the chunks of \w+ cannot be listed; pass"):

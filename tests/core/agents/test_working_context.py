@@ -330,7 +330,10 @@ def test_a_damaged_checkpoint_is_a_data_error_or_can_be_used():
             broken = value
         try:
             working = WorkingContext.from_dict(broken, token_budget=200)
-        except DataError:
+        except DataError as error:
+            # Without what is in the documents.
+            assert len(str(error)) < 300
+            assert "\n" not in str(error)
             refused += 1
             continue
         working.add(chunks)
