@@ -52,7 +52,7 @@ def test_a_retriever_can_be_a_field(store):
     retriever = OrderPreservingRetriever(vectorstore=store)
     assert Application(retriever=retriever).retriever is retriever
     with pytest.raises(ValidationError, match="Input should be a valid dictionary or instance"):
-        Application(retriever="store")  # type: ignore[arg-type]
+        Application(retriever="store")
 
 
 def test_only_what_can_be_asked_is_wrapped(store):
