@@ -129,9 +129,12 @@ def test_nothing_outside_of_the_filter_is_read(form):
     assert hits.text.splitlines()[-1].startswith("(15 hits in 15 chunks: chunks 1, 2, 3 of 3 of red-secrets.txt; ")
     assert called(tools, "grep", pattern="blue", ignore_case=True).text == "(no hits in 15 chunks)"
     assert "unknown source" in called(tools, "grep", pattern="Part", source="blue-secrets.txt").text
-    for name in ("blue-secrets.txt", "blue-secret"):
+    for name, hint in (
+        ("blue-secrets.txt", "the outline lists all sources"),
+        ("secret", "did you mean red-secrets.txt?"),
+    ):
         refused = called(tools, "read_range", source=name, start=1, end=2).text
-        assert refused == f"unknown source {name}; did you mean red-secrets.txt?"
+        assert refused == f"unknown source {name}; {hint}"
 
 
 class OwnStore(InMemoryVectorStore):

@@ -119,7 +119,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (around(99), "no passage has the number 99; the numbers are 1 to 1"),
     ({"tool": "read_around", "number": True}, "number: Input should be a valid integer"),
     ({"tool": "read_around"}, "number: Field required"),
-    (range_of("boook", 1, 2), "unknown source boook; did you mean book?"),
+    (range_of("boo", 1, 2), "unknown source boo; did you mean book?"),
     ({"tool": "grep", "pattern": ""}, "the pattern is empty"),
 ]
 
@@ -160,7 +160,7 @@ async def test_nothing_outside_of_the_filter_is_read(ours: bool):
     assert [line.split(":")[0] for line in results[0].splitlines()] == ["2 sources", "- book", "- red-own"]
     assert results[1].count("It is red.") == 10
     assert results[1].endswith("(Chunks 1 to 10 of 10 of book)")
-    assert results[2] == "unknown source blue-own; did you mean red-own?"
+    assert results[2] == "unknown source blue-own; the outline lists all sources"
     assert "blue" not in "\n".join([*results[:2], results[3]])
     assert "(20 hits in 20 chunks: " in results[3]
     assert len(await working_context_of(ctx)) == 20
