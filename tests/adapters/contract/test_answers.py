@@ -113,11 +113,13 @@ async def test_a_comparison_gives_what_each_method_gives(framework: Framework, w
 
 @both_sides
 async def test_what_belongs_to_a_question_belongs_to_its_comparison(framework: Framework, way: str):
-    answerer = framework.over(framework.model(reply=by_step))
+    model = framework.model(reply=by_step)
+    answerer = framework.over(model)
     given = {"choices": ["a storm", "a calm"], "chat_history": framework.conversation("Who sailed?", "Ada.")}
     compared = await framework.compare(answerer, way, ["stuff", "map_rerank"], "And?", **given)
     assert {answer.standalone_question for answer in compared} == set(framework.asked(answerer))
     assert len(framework.asked(answerer)) == 1
+    assert [text[:8] for text in model.read].count("CONDENSE") == 1
     asked = [call.prompt.text for answer in compared for call in answer.calls if call.step != "condense"]
     assert len(asked) == 5
     assert all(text.endswith("A. a storm\nB. a calm") for text in asked)

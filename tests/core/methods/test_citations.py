@@ -35,6 +35,14 @@ def combined(*texts: str, passages: int) -> tuple[list[str | None], Answer]:
     return [part.text for part in answer.answers], answer
 
 
+def test_answers_that_are_combined_cite_the_passages_of_all():
+    texts, answer = combined("One [1], and two [1-2].", "Three [2][7].", passages=2)
+    assert texts == ["One [1], and two [1, 2].", "Three [4][ 7 ]."]
+    # The last one is the example in the prompt.
+    read = [f"Part {number} of voyage." for number in (0, 0, 1, 1, 0)]
+    assert [one.passage.text for one in answer.citations] == read
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -72,6 +80,8 @@ def chunk(**fields) -> Chunk:
         ((Span(3, 9, "iv"),), "iv", Span(3, 9, "iv")),
         ((Span(3, 9, 1), Span(10, 20, 1)), 1, Span(3, 20, 1)),
         ((Span(3, 9, 1), Span(0, 5, 2)), None, None),
+        # The text of a sentence was replaced with the sentences around it.
+        ((Span(3, 3),), None, None),
     ],
 )
 def test_page_and_span(spans, page, span):

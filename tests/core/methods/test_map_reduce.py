@@ -21,14 +21,15 @@ def merge(prompt: Prompt) -> str:
     return " ".join(f"Part {number} of" for number in numbers(prompt.text))
 
 
-@pytest.mark.parametrize(("count", "budget"), [(2, 10), (5, 24), (16, 24), (17, 50), (16, 1)])
-def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget):
+@pytest.mark.parametrize(("count", "budget", "merged"), [(2, 10, 1), (5, 24, 2), (16, 24, 8), (17, 50, 4), (16, 1, 8)])
+def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget, merged):
     world = World(parts(count), map=found_in, collapse=merge)
     answer = world.answer(method="map_reduce", collapse_tokens=budget, context_options=WORDS)
     first, *rounds, last = world.of(Generate)
     assert [prompt.step for prompt in first.prompts] == ["map"] * count
     assert [prompt.step for prompt in last.prompts] == ["reduce"]
-    assert rounds
+    # As many neighbours are merged at once as the budget allows; pairs where it allows none.
+    assert len(rounds[0].prompts) == merged
     for request in rounds:
         assert {prompt.step for prompt in request.prompts} == {"collapse"}
         read = [number for prompt in request.prompts for number in numbers(prompt.text)]

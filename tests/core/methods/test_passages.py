@@ -14,10 +14,11 @@ def windows(text: str, size: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, len(text))) for start in range(0, len(text), step)]
 
 
-def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost():
+@pytest.mark.parametrize(("counter", "most"), [(words, 2), (len, 12)])
+def test_a_long_chunk_is_cut_behind_white_space_and_nothing_is_lost(counter, most):
     text = "  one two\nthree\n\nfour five  six "
-    context = build_context(cut(text, [(0, len(text))]), WORDS)
-    found = split_passages(context, 2)
+    context = build_context(cut(text, [(0, len(text))]), ContextOptions(count_tokens=counter))
+    found = split_passages(context, most)
     assert "".join(passage.text for passage in found) == text
     assert [passage.text.split() for passage in found] == [["one", "two"], ["three", "four"], ["five", "six"]]
     assert all(text[passage.spans[0].start : passage.spans[0].end] == passage.text for passage in found)

@@ -1,6 +1,6 @@
 import pytest
 
-from oprag import build_context
+from oprag import Chunk, ContextOptions, build_context
 from oprag.errors import BudgetError, ModelError, ModelWarning
 from oprag.methods import (
     Completion,
@@ -31,6 +31,23 @@ def test_where_nothing_is_retrieved_no_call_is_made(method, empty):
     assert world.requests == [Retrieve((QUESTION,))]
     assert answer.context is not None
     assert answer.context.kept == ()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "limits", "note"),
+    [
+        ([Chunk(" \n", 0)], {}, "the retrieved chunks have no text"),
+        (
+            [Chunk("One.", 0), Chunk("Two.", 1)],
+            {"on_missing_position": "drop"},
+            "all retrieved chunks were dropped: 2 by on_missing_position",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:2 of 2 chunks do not name their source")
+def test_why_there_is_nothing_to_read_is_noted(chunks, limits, note):
+    answer = World(chunks).answer(context_options=ContextOptions(**limits))
+    assert (answer.calls, answer.notes) == ((), (note,))
 
 
 @pytest.mark.parametrize("method", METHODS)

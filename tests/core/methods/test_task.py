@@ -43,6 +43,32 @@ def test_only_passages_have_numbers_in_brackets(method, cite):
     assert answer.context.passages[0].text == text
 
 
+@pytest.mark.parametrize(
+    ("prompts", "choices", "count"),
+    [
+        ({}, (), 1),
+        ({"answer": "{context} {question}"}, (), 1),
+        ({"answer": "{context} {question} {cite_instruction}"}, (), 1),
+        ({"answer": "{context} {question} {instruction}"}, (), 1),
+        # An answer that is a letter cites nothing.
+        ({"answer": "{context} {question}"}, ("a", "b"), 0),
+    ],
+)
+def test_every_prompt_asks_once_for_citations(prompts, choices, count):
+    asked = World([Chunk("It sank.", 0)])
+    asked.answer(cite=True, prompts={"cite_instruction": "Cite!", **prompts}, choices=choices)
+    assert asked.prompts[0].text.count("Cite!") == count
+
+
+def test_a_conversation_that_is_not_condensed_comes_before_the_last_message():
+    asked = World([Chunk("It sank.", 0)])
+    said = (Message("user", "Who sailed?"), Message("assistant", "Ada."))
+    asked.answer("And then?", chat_history=said, condense=False)
+    (prompt,) = asked.prompts
+    assert prompt.messages[1:3] == said
+    assert "\nHuman: Who sailed?\nAssistant: Ada.\nHuman: Text:\nIt sank." in prompt.text
+
+
 def test_a_header_function_numbers_nothing():
     with pytest.raises(OptionError, match="cite=True"):
         MethodOptions(cite=True).numbered(ContextOptions(header=lambda passage: "x"))

@@ -49,6 +49,17 @@ def test_what_cannot_fit_is_refused_before_the_call(method: str):
     assert asked.prompts == []
 
 
+def test_chunks_that_do_not_fit_the_window_are_noted():
+    answer = ask(world(), method="stuff")
+    assert answer.context is not None
+    dropped = COUNT - len(answer.context.kept)
+    assert 20 < dropped < COUNT
+    assert answer.notes == (
+        f"{dropped} retrieved chunks were dropped, since they do not fit the model's context window of 300 tokens",
+    )
+    assert all("window is 300 tokens" in drop.detail for drop in answer.context.dropped)
+
+
 def test_chunks_that_are_all_too_long_are_refused():
     with pytest.raises(
         BudgetError,
