@@ -31,9 +31,7 @@ def with_absolute_spans(chunks: Sequence[Chunk], docstores: Collection[BaseDocum
 def _ancestors(ids: Collection[str], docstore: BaseDocumentStore) -> dict[str, BaseNode]:
     """The nodes with these ids and their ancestors, by one request for each level."""
     found: dict[str, BaseNode] = {}
-    for _ in range(_MAX_LEVELS):
-        if not ids:
-            break
+    while ids:
         nodes = {node.node_id: node for node in docstore.get_nodes(list(ids), raise_error=False)}
         found |= nodes
         parents = {node.parent_node.node_id for node in nodes.values() if node.parent_node is not None}

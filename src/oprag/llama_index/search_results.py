@@ -115,10 +115,8 @@ async def gather_search_results(
         forgotten |= {name for name, earlier in arriving.items() if earlier == query}
         working.forget(forgotten)
         delta = working.add(found, note=note or "", content=content)
-        data = working.to_dict()
-        if budget is not None:
-            data[_BUDGET] = budget  # `WorkingContext.from_dict` ignores it
-        await store.set(STATE_KEY, data)
+        # `WorkingContext.from_dict` ignores the budget.
+        await store.set(STATE_KEY, {**working.to_dict(), _BUDGET: budget})
         live.step = step
         live.arriving = {**arriving, working.searches[-1]: query}
         live.forgotten |= forgotten
@@ -200,8 +198,6 @@ async def _messages_in(memory: BaseMemory) -> list[ChatMessage]:
 def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> None:
     """Remove the searches that have one of these texts."""
     for text in texts:
-        if not names:
-            return
         if (name := _search_of(text, names, working)) is not None:
             names.remove(name)
 

@@ -162,10 +162,7 @@ def renumbered(text: str, numbers: Mapping[int, int]) -> str:
     """The text with other numbers in its markers, to combine texts that cite different passages; others go."""
 
     def renumber(marker: re.Match[str]) -> str:
-        cited = numbers_in(marker)
-        known = [numbers[number] for number in cited if number in numbers]
-        if known == cited:
-            return marker[0]
+        known = [numbers[number] for number in numbers_in(marker) if number in numbers]
         return f"{known}" if known else without_markers(marker[0])
 
     return MARKER.sub(renumber, text)
@@ -200,8 +197,6 @@ def _groups(text: str) -> Iterator[list[re.Match[str]]]:
 
 def _code(text: str) -> list[tuple[int, int]]:
     """The code in a text of Markdown; neither a fence around the whole text, nor a marker in backticks, is code."""
-    if "`" not in text and "~~~" not in text:
-        return []
     return [
         found.span()
         for found in _CODE.finditer(text)

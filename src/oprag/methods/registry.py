@@ -113,8 +113,6 @@ def register_method(name: str, method: MethodFunction, *, needs: Collection[Need
 
 def _is_redefinition(known: MethodFunction, method: MethodFunction) -> bool:
     """Whether it is the same function, or a redefinition, such as by running a notebook cell again."""
-    if known is method:
-        return True
     old, new = [
         (getattr(function, "__module__", ""), getattr(function, "__qualname__", "<none>"))
         for function in (known, method)

@@ -46,8 +46,6 @@ def without_reasoning(reply: str) -> str:
 
     The opening tag may be missing, since it is the end of some models' prompts.
     """
-    if "<" not in reply:
-        return reply
     text = _THINKING.sub("", reply, count=1)
     end = _THOUGHT.search(text) if text == reply else None
     return text if end is None or "<think" in text[: end.start()].casefold() else text[end.end() :]
@@ -57,8 +55,6 @@ def _json_in(reply: str, kind: type[Any]) -> Any:
     """Parse a reply as JSON, which some models write unprompted; None if it is invalid or of another type."""
     fenced = _FENCED.match(reply)
     text = (fenced["inside"] if fenced else reply).strip()
-    if text[:1] not in ("{", "["):
-        return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -132,8 +128,6 @@ def rated_answer(reply: str) -> RatedAnswer:
     confidence, found = max(reversed(ratings), key=lambda rating: (rating[0] is not None, rating[1]["score"] is None))
     # Some models answer after the confidence. If the answer is before it, text after it is ignored.
     text = reply[: found.start()].rstrip(_OPENING) or reply[found.end() :].strip()
-    if not text and confidence is None and any(map(str.isalpha, found["line"] or found["rest"])):
-        text = reply  # an answer that starts with the word "confidence"
     return RatedAnswer(_unlabelled(text), confidence)
 
 
@@ -219,8 +213,6 @@ def may_be_refusal(beginning: str) -> bool:
     """Whether a reply with this beginning is a refusal, or may become one."""
     text = _folded(beginning)
     words = _first_words(text).rstrip()
-    if not words:
-        return len(text) <= _FAR
     if _UNFINISHED_TAG.match(beginning):
         return True
     return is_refusal(beginning) or any(refusal.startswith(words) for refusal in _REFUSALS_WITH_REASON)
