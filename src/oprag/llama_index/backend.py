@@ -81,7 +81,7 @@ def window_of(llm: LLM, count_tokens: Callable[[str], int]) -> Window | None:
         return None
     # LlamaIndex uses its default for models whose window is unknown; it may be much smaller than the real one.
     window = metadata.context_window
-    if type(window) is not int or window < 1 or window == DEFAULT_CONTEXT_WINDOW:
+    if window < 1 or window == DEFAULT_CONTEXT_WINDOW:
         return None
     texts = [added] if isinstance(added, str) else [message.content or "" for message in added]
     if isinstance(llm, StructuredLLM):
@@ -171,9 +171,6 @@ def history_of(history: Any) -> tuple[Message, ...]:
     """Convert a conversation of LlamaIndex's chat messages; tool calls and their results are not part of it."""
     messages: list[Message] = []
     for message in history:
-        if isinstance(message, Message):
-            messages.append(message)
-            continue
         if not isinstance(message, ChatMessage):
             raise QueryError(f"chat_history must be a list of chat messages, got {type(message).__name__}", message)
         if message.role in _ROLES and message.content:

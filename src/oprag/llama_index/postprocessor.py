@@ -170,8 +170,6 @@ class OrderPreservingPostprocessor(IndexFields, BaseNodePostprocessor):
 def _best_at_ends(scores: Sequence[float | None]) -> bool:
     """Whether scores are in the order of LlamaIndex's `LongContextReorder`."""
     known = [score for score in scores if score is not None]
-    if len(known) < len(scores) or len(set(known)) < _MIN_SCORES:
-        return False
     best_first = sorted(known, reverse=True)
     edges = [*best_first[::2], *reversed(best_first[1::2])]
-    return known != best_first and known in (edges, edges[::-1])
+    return len(set(known)) >= _MIN_SCORES and known != best_first and known in (edges, edges[::-1])

@@ -9,8 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from llama_index.core.llms import ChatMessage, MessageRole
-from llama_index.core.memory import BaseMemory, Memory
-from llama_index.core.storage.chat_store.base_db import MessageStatus
+from llama_index.core.memory import BaseMemory
 
 from oprag.agents.layouts import Layout
 from oprag.agents.search_result_blocks import Form
@@ -103,10 +102,8 @@ async def gather_search_results(
         live = _live[store] = _Live(loop)
     async with live.lock:
         data = await store.get(STATE_KEY, default=None)
-        budget = options.token_budget
         if note is not None:
-            budget = _budget_in(data)
-            options = replace(options, token_budget=budget)
+            options = replace(options, token_budget=_budget_in(data))
         working = _read(data, options)
         step = await store.get(_STEP, default=None)
         arriving = live.arriving if step is not None and step == live.step else {}
@@ -116,7 +113,7 @@ async def gather_search_results(
         working.forget(forgotten)
         delta = working.add(found, note=note or "", content=content)
         # `WorkingContext.from_dict` ignores the budget.
-        await store.set(STATE_KEY, {**working.to_dict(), _BUDGET: budget})
+        await store.set(STATE_KEY, {**working.to_dict(), _BUDGET: options.token_budget})
         live.step = step
         live.arriving = {**arriving, working.searches[-1]: query}
         live.forgotten |= forgotten
@@ -173,7 +170,7 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
         # but no longer in the prompt.
         _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
-        kept = await _messages_in(memory)
+        kept = await memory.aget()
         _remove(left, working, (content_of(message) for message in kept if message.role == MessageRole.TOOL))
         # A ReActAgent saves all its steps as one text.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
@@ -185,14 +182,6 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
                 if not (working.is_result_of(name, deltas[name]) and any(deltas[name] in text for text in texts))
             ]
     return set(left)
-
-
-async def _messages_in(memory: BaseMemory) -> list[ChatMessage]:
-    """The messages of a memory that the next prompt will contain."""
-    if isinstance(memory, Memory):
-        # Do not read its blocks: they may call models and stores, and do not contain these messages.
-        return await memory.aget_all(status=MessageStatus.ACTIVE)
-    return await memory.aget()
 
 
 def _remove(names: list[str], working: WorkingContext, texts: Iterable[Any]) -> None:

@@ -373,8 +373,6 @@ def _filter_of(retriever: BaseRetriever | None) -> _Passes | None:
     if not searched or searched[0].keywords:
         return None
     filters, documents, ids = (searched[0].restrictions.get(name) for name in ("filters", "doc_ids", "node_ids"))
-    if filters is not None and not isinstance(filters, MetadataFilters):
-        return None
 
     def passes(node: BaseNode) -> bool:
         # The metadata that LlamaIndex writes to a store.

@@ -20,6 +20,8 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.retrievers import AutoMergingRetriever, QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
+from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from oprag import PositionKind
@@ -113,12 +115,12 @@ def test_a_check_of_auto_merging_promises_no_order_of_the_store():
     assert found.suggestion.startswith("nodes = StampPositions()(parser.get_nodes_from_documents(documents))")
 
 
-def merging(documents, stamp):
+def merging(documents, stamp, docstore=None):
     """A retriever that merges leaves into their parents, over nodes of three levels."""
     nodes = HierarchicalNodeParser.from_defaults(chunk_sizes=[400, 200, 60]).get_nodes_from_documents(documents)
     nodes = StampPositions()(nodes) if stamp == "all" else nodes
     leaves = StampPositions()(get_leaf_nodes(nodes)) if stamp == "leaves" else get_leaf_nodes(nodes)
-    context = StorageContext.from_defaults()
+    context = StorageContext.from_defaults(docstore=docstore)
     context.docstore.add_documents(nodes)
     searched: Any = VectorStoreIndex(leaves, storage_context=context, embed_model=EMBEDDING)
     return AutoMergingRetriever(searched.as_retriever(similarity_top_k=len(leaves) // 2), context)
@@ -136,6 +138,13 @@ def test_parents_are_checked_as_a_search_returns_them(pages, stamp, texts):
     assert not any(warned)
     # The labels of pages are confirmed by the sequence of all nodes in the docstore, which a check does not list.
     assert check_positions(searched).ok == (texts or not pages or bool(stamp))
+
+
+def test_a_docstore_without_a_sequence_confirms_no_labels():
+    """As those of databases, whose nodes are listed in any sequence."""
+    retriever = merging(pdf("a.txt", 1), "", KVDocumentStore(SimpleKVStore()))
+    _, (told, *_) = asked(OrderPreservingRetriever(retriever=retriever).retrieve)
+    assert "page labels" in told
 
 
 def test_lines_of_code_name_what_was_checked():

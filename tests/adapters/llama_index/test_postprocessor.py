@@ -47,6 +47,11 @@ def test_a_cut_behind_long_context_reorder_warns(number: int, tied: int):
         OrderPreservingPostprocessor(k=5).postprocess_nodes(given)
 
 
+def test_a_few_scores_can_be_at_both_ends_by_chance():
+    given = LongContextReorder().postprocess_nodes(numbered(range(5)))
+    assert len(OrderPreservingPostprocessor(k=3).postprocess_nodes(given)) == 3
+
+
 @pytest.mark.filterwarnings("ignore::oprag.errors.PositionWarning")
 @pytest.mark.parametrize(
     "options",

@@ -115,6 +115,18 @@ def test_calls_without_a_workflow_read_without_numbers(is_async: bool):
         called(read_range, "book", 1)
 
 
+async def test_what_is_read_has_the_budget_of_the_search():
+    index = index_of(parts())
+    count = lambda text: len(text.split())  # noqa: E731
+    tools = [
+        create_search_tool(index, k=1, token_budget=20, count_tokens=count),
+        *create_reading_tools(index, count_tokens=count),
+    ]
+    llm = ScriptedAgentLLM(turns=[SEARCH, [range_of("book", 1, 10)], "Done."])
+    await FunctionAgent(llm=llm, tools=tools).run("What?")
+    assert llm.results()[1].endswith("passages omitted: token budget exhausted)")
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (around(99), "no passage has the number 99; the numbers are 1 to 1"),
     ({"tool": "read_around", "number": True}, "number: Input should be a valid integer"),

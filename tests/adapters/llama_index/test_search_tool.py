@@ -354,11 +354,12 @@ async def test_an_order_preserving_retriever_is_used_as_it_is():
         create_search_tool(retriever, k=4)
 
 
-async def test_other_indexes_can_be_searched():
+@pytest.mark.parametrize(("options", "count"), [({}, 5), ({"k": 2}, 2)])
+async def test_other_indexes_can_be_searched(options: dict[str, Any], count: int):
     storage = StorageContext.from_defaults(vector_store=SimpleVectorStore())
     index = SummaryIndex(DOCUMENT_NODES[:5], storage_context=storage)
-    nodes = await searched(index, QUERY)
-    assert [scored.node_id for scored in nodes] == ["n0", "n1", "n2", "n3", "n4"]
+    nodes = await searched(index, QUERY, **options)
+    assert [scored.node_id for scored in nodes] == ["n0", "n1", "n2", "n3", "n4"][:count]
 
 
 @pytest.mark.parametrize(

@@ -373,6 +373,20 @@ def test_merged_nodes_are_in_the_order_of_the_offsets_of_all_their_ancestors():
         assert checked.sources[0].kind is PositionKind.OFFSET
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_neighbors_have_the_offsets_of_all_their_ancestors(merged: bool):
+    index, retriever = merging([LONG], 6)
+    given = (
+        {"retriever": retriever, "read_neighbors": index.docstore} if merged else {"retriever": index.as_retriever()}
+    )
+    ours = OrderPreservingRetriever(neighbors=1, **given)
+    for question in questions(3):
+        found = ours.get_context(question).kept
+        assert any(chunk.neighbor_of is not None for chunk in found)
+        places = [LONG.text.index(chunk.text) for chunk in found]
+        assert places == sorted(places)
+
+
 @pytest.mark.parametrize("change", ["edit", "delete", "move"])
 def test_offsets_that_the_parents_do_not_confirm_are_not_used(change: str):
     index, _ = merging([LONG])

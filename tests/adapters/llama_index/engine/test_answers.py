@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 
 from oprag.errors import QueryError
-from oprag.methods import Message, Usage
+from oprag.methods import Usage
 from tests.adapters.llama_index.engine.conftest import (
     WAYS,
     Model,
@@ -148,10 +148,3 @@ def test_what_was_never_said_is_no_part_of_a_conversation():
     assert "Ada." in said
     assert "A result." not in said
     assert "example.org" not in said
-
-
-def test_our_own_messages_can_be_a_conversation():
-    """A conversation that was kept as it stands in an `Answer`."""
-    model = Model(reply=by_step)
-    engine_of(model).answer("And then?", chat_history=[Message("user", "Who?"), Message("assistant", "Ada.")])
-    assert "Human: Who?\nAssistant: Ada." in model.read[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import LLMMetadata
+from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
@@ -48,6 +49,13 @@ def test_what_is_kept_for_the_reply_and_what_the_model_adds_count():
     assert kept(system_prompt="word " * 60, chats=False) == most - 3
     assert kept(query_wrapper_prompt=PromptTemplate("word " * 60 + "{query_str}"), chats=False) == most - 3
     assert kept(completion_to_prompt=lambda text: "word " * 60 + text, chats=False) == most - 3
+
+
+@pytest.mark.parametrize("window", [-1, 0, DEFAULT_CONTEXT_WINDOW])
+def test_a_window_that_is_not_known_limits_nothing(window: int):
+    """LlamaIndex has a default for models whose window is unknown."""
+    engine = engine_with(Windowed(window=window), size=200)
+    assert len(engine.answer(QUESTION).context.kept) == COUNT
 
 
 class Verdict(BaseModel):
