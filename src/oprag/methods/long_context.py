@@ -96,10 +96,7 @@ def _started(task: Task, passages: Sequence[Passage], length: int) -> Iterator[P
 
 def _cut(text: str, budget: int, task: Task) -> str:
     """Truncate text to the longest beginning, or beginning and end of equal length, that fits the budget."""
-    overflow = task.options.overflow
-    if task.count(_CUT_MARK) > budget:
-        overflow = "truncate_end"  # no room for the mark
-    lengths = range(len(text))
+    overflow, lengths = task.options.overflow, range(len(text))
     fits = bisect_right(lengths, budget, 1, key=lambda length: task.count(_cut_to(text, length, overflow))) - 1
     return _cut_to(text, fits, overflow)
 

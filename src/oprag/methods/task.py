@@ -22,7 +22,7 @@ from oprag.options import ContextOptions, check_question
 from oprag.pipeline.render import between, counter_of_shown, render, with_header
 from oprag.pipeline.stitch import stitch
 
-__all__ = ["Part", "Task", "combined", "cut", "packed", "split_passages"]
+__all__ = ["Part", "Task", "combined", "packed", "split_passages"]
 
 
 @dataclass(frozen=True)
@@ -234,11 +234,11 @@ def split_passages(context: Context, passage_tokens: int) -> tuple[Passage, ...]
             continue
         for group in _chunk_groups(passage.chunks, passage_tokens, separator, counter):
             for part in stitch(group, separator):
-                found += cut(part, passage_tokens, counter)
+                found += _cut(part, passage_tokens, counter)
     return tuple(passage for passage in found if passage.text.strip())
 
 
-def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part]:
+def packed(task: Task, passages: Sequence[Passage]) -> list[Part]:
     """Pack passages into what model calls read, in order.
 
     Adjacent passages with at most `passage_tokens` together share a call, and are rendered as in a context, with
@@ -247,7 +247,6 @@ def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part
     Args:
         task: The question with its options.
         passages: The passages, as returned by `split_passages`.
-        first: The number of the first passage.
 
     Raises:
         TokenizerError: The counter returned no usable count.
@@ -255,7 +254,7 @@ def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part
     context_options, limit = task.context_options, task.options.passage_tokens
     groups: list[list[Passage]] = []
     total = 0
-    for number, passage in enumerate(passages, first):
+    for number, passage in enumerate(passages, 1):
         shown = task.shown(passage, number)
         if groups and not task.options.cite:
             tokens = task.count(between(groups[-1][-1], passage, context_options) + shown)
@@ -265,7 +264,7 @@ def packed(task: Task, passages: Sequence[Passage], first: int = 1) -> list[Part
                 continue
         groups.append([passage])
         total = task.count(shown)
-    numbers = accumulate(map(len, groups), initial=first)
+    numbers = accumulate(map(len, groups), initial=1)
     pairs = zip(groups, numbers, strict=False)
     return [Part(render(group, context_options, first=number), tuple(group)) for group, number in pairs]
 
@@ -309,7 +308,7 @@ def _chunk_groups(chunks: Iterable[Chunk], limit: int, separator: str, counter: 
         yield group
 
 
-def cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
+def _cut(passage: Passage, limit: int, counter: TokenCounter) -> Iterator[Passage]:
     """Split a passage that is too long into consecutive parts, without those that are only whitespace."""
     text, spans = passage.text, passage.spans
     # The spans of the parts are known only if the span has the length of the text.

@@ -49,7 +49,7 @@ def test_the_middle_is_cut_out_and_a_mark_says_so():
 @pytest.mark.parametrize("overflow", ["truncate_middle", "truncate_end"])
 @given(
     text=st.text(min_size=1, max_size=400),
-    budget=st.integers(1, 60),
+    budget=st.integers(7, 60),
     counter=st.sampled_from([words, len, approximate_tokens]),
 )
 def test_the_result_always_fits(overflow, text, budget, counter):
