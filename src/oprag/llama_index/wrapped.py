@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine
-from llama_index.core.data_structs.data_structs import KG, IndexDict, IndexList, KeywordTable
+from llama_index.core.data_structs.data_structs import IndexDict, IndexList, KeywordTable
 from llama_index.core.data_structs.document_summary import IndexDocumentSummary
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
@@ -56,7 +56,6 @@ ATTRIBUTES: Mapping[str, Attributes] = {
     # Indexes with a model.
     "VectorStoreIndex": Attributes(embed_model="_embed_model"),
     "DocumentSummaryIndex": Attributes(embed_model="_embed_model"),
-    "KnowledgeGraphIndex": Attributes(embed_model="_embed_model"),
     "PropertyGraphIndex": Attributes(embed_model="_embed_model"),
     # Retrievers of an index.
     "VectorIndexRetriever": Attributes((), "_index", "_embed_model", "_kwargs", "_filters", "_node_ids", "_doc_ids"),
@@ -67,7 +66,6 @@ ATTRIBUTES: Mapping[str, Attributes] = {
     "BaseKeywordTableRetriever": _OVER_INDEX,
     "DocumentSummaryIndexLLMRetriever": _OVER_INDEX,
     "DocumentSummaryIndexEmbeddingRetriever": Attributes(over_index="_index", embed_model="_embed_model"),
-    "KGTableRetriever": Attributes(over_index="_index", embed_model="_embed_model"),
     "TreeAllLeafRetriever": _OVER_INDEX,
     "TreeSelectLeafRetriever": _OVER_INDEX,
     "TreeRootRetriever": _OVER_INDEX,
@@ -82,11 +80,6 @@ ATTRIBUTES: Mapping[str, Attributes] = {
     "RetrieverQueryEngine": _OVER_RETRIEVER,
     "CitationQueryEngine": _OVER_RETRIEVER,
     "TransformQueryEngine": _OVER_ENGINE,
-    "MultiStepQueryEngine": _OVER_ENGINE,
-    "RetryQueryEngine": _OVER_ENGINE,
-    "RetryGuidelineQueryEngine": _OVER_ENGINE,
-    "RetrySourceQueryEngine": _OVER_ENGINE,
-    "FLAREInstructQueryEngine": _OVER_ENGINE,
     "RouterQueryEngine": _OVER_ENGINES,
     "SubQuestionQueryEngine": _OVER_ENGINES,
     "ContextChatEngine": _OVER_RETRIEVER,
@@ -206,6 +199,6 @@ def _node_ids(struct: Any) -> Collection[str]:
     """The ids of the nodes of an index that has no vectors; empty if all nodes of its docstore may belong to it."""
     if isinstance(struct, IndexList):
         return struct.nodes
-    if isinstance(struct, KeywordTable | KG):
+    if isinstance(struct, KeywordTable):
         return set().union(*struct.table.values())
     return struct.node_id_to_summary_id if isinstance(struct, IndexDocumentSummary) else ()

@@ -9,7 +9,6 @@ import pytest
 from llama_index.core import (
     Document,
     DocumentSummaryIndex,
-    KnowledgeGraphIndex,
     PromptTemplate,
     PropertyGraphIndex,
     Settings,
@@ -20,19 +19,17 @@ from llama_index.core import (
     VectorStoreIndex,
 )
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine, ContextChatEngine
-from llama_index.core.evaluation import GuidelineEvaluator, RelevancyEvaluator
 from llama_index.core.indices.document_summary import (
     DocumentSummaryIndexEmbeddingRetriever,
     DocumentSummaryIndexLLMRetriever,
 )
-from llama_index.core.indices.knowledge_graph.retrievers import KGTableRetriever
 from llama_index.core.indices.list.retrievers import (
     SummaryIndexEmbeddingRetriever,
     SummaryIndexLLMRetriever,
     SummaryIndexRetriever,
 )
 from llama_index.core.indices.property_graph import ImplicitPathExtractor, PGRetriever, VectorContextRetriever
-from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform, StepDecomposeQueryTransform
+from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.indices.tree.all_leaf_retriever import TreeAllLeafRetriever
 from llama_index.core.indices.tree.select_leaf_retriever import TreeSelectLeafRetriever
 from llama_index.core.indices.tree.tree_root_retriever import TreeRootRetriever
@@ -42,12 +39,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceSplitter, get_leaf_nodes
 from llama_index.core.query_engine import (
     CitationQueryEngine,
-    FLAREInstructQueryEngine,
-    MultiStepQueryEngine,
     RetrieverQueryEngine,
-    RetryGuidelineQueryEngine,
-    RetryQueryEngine,
-    RetrySourceQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
@@ -114,20 +106,6 @@ def graph(nodes: Any = None) -> PropertyGraphIndex:
     )
 
 
-def triplets(nodes: Any = None) -> Any:
-    extract = lambda text: [(text[:3], "is", "a")]  # noqa: E731
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return KnowledgeGraphIndex(nodes or nodes_of(), llm=LLM, embed_model=MODEL, kg_triplet_extract_fn=extract)
-
-
-def of_triplets() -> Any:
-    index = triplets()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return KGTableRetriever(index, llm=LLM, embed_model=MODEL)
-
-
 def summaries() -> Any:
     return over(DocumentSummaryIndex, llm=LLM, embed_model=MODEL, response_synthesizer=SYNTHESIZER)
 
@@ -138,7 +116,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "BaseChatEngine": lambda: ContextChatEngine(INNER, LLM, memory(), []),
     "VectorStoreIndex": lambda: INDEX,
     "DocumentSummaryIndex": summaries,
-    "KnowledgeGraphIndex": triplets,
     "PropertyGraphIndex": graph,
     "VectorIndexRetriever": lambda: VectorIndexRetriever(
         INDEX, filters=FILTERS, node_ids=["a"], doc_ids=["b"], vector_store_kwargs={"shard": "c"}, shard="c"
@@ -154,7 +131,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "DocumentSummaryIndexEmbeddingRetriever": lambda: DocumentSummaryIndexEmbeddingRetriever(
         summaries(), embed_model=MODEL
     ),
-    "KGTableRetriever": of_triplets,
     "TreeAllLeafRetriever": lambda: TreeAllLeafRetriever(over(TreeIndex, llm=LLM, build_tree=False)),
     "TreeSelectLeafRetriever": lambda: TreeSelectLeafRetriever(over(TreeIndex, llm=LLM)),
     "TreeRootRetriever": lambda: TreeRootRetriever(over(TreeIndex, llm=LLM)),
@@ -167,11 +143,6 @@ MADE: dict[str, Callable[[], Any]] = {
     "RetrieverQueryEngine": lambda: ENGINE,
     "CitationQueryEngine": lambda: CitationQueryEngine(INNER, llm=LLM),
     "TransformQueryEngine": lambda: TransformQueryEngine(ENGINE, IdentityQueryTransform()),
-    "MultiStepQueryEngine": lambda: MultiStepQueryEngine(ENGINE, StepDecomposeQueryTransform(LLM), SYNTHESIZER),
-    "RetryQueryEngine": lambda: RetryQueryEngine(ENGINE, RelevancyEvaluator(llm=LLM)),
-    "RetryGuidelineQueryEngine": lambda: RetryGuidelineQueryEngine(ENGINE, GuidelineEvaluator(llm=LLM)),
-    "RetrySourceQueryEngine": lambda: RetrySourceQueryEngine(ENGINE, RelevancyEvaluator(llm=LLM), llm=LLM),
-    "FLAREInstructQueryEngine": lambda: FLAREInstructQueryEngine(ENGINE, llm=LLM),
     "RouterQueryEngine": lambda: RouterQueryEngine(SELECTOR, [TOOL], llm=LLM, summarizer=SYNTHESIZER),  # type: ignore[arg-type]
     "SubQuestionQueryEngine": lambda: SubQuestionQueryEngine(
         LLMQuestionGenerator.from_defaults(llm=LLM), SYNTHESIZER, [TOOL]
@@ -247,7 +218,6 @@ def keywords(nodes: Any) -> Any:
 WITHOUT_VECTORS: dict[str, Callable[[Any], Any]] = {
     "summary": SummaryIndex,
     "keywords": keywords,
-    "triplets": triplets,
     "graph": graph,
 }
 
