@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -62,7 +61,7 @@ class Prompt:
     step: str
 
     def __repr__(self) -> str:
-        return f"Prompt({self.step!r}, {len(self.messages)} messages, {self.length:,} characters)"
+        return f"Prompt({self.step!r}, {len(self.messages)} messages, {len(self.text):,} characters)"
 
     @property
     def text(self) -> str:
@@ -70,11 +69,6 @@ class Prompt:
         if any(message.role == "assistant" for message in self.messages):
             return as_text(self.messages)
         return "\n\n".join([message.content for message in self.messages])
-
-    @cached_property
-    def length(self) -> int:
-        """Number of characters of all messages."""
-        return sum([len(message.content) for message in self.messages])
 
 
 def as_text(messages: tuple[Message, ...]) -> str:

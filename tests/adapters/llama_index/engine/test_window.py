@@ -8,7 +8,7 @@ import pytest
 from llama_index.core.base.llms.types import LLMMetadata
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.prompts import PromptTemplate
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import BaseModel
 
 from oprag.errors import BudgetError, ModelError
@@ -91,6 +91,14 @@ def test_what_is_kept_for_the_reply_is_said():
     ):
         engine_with(model, size=100).query(QUESTION)
     assert model.calls == []
+
+
+def test_what_is_retrieved_fits_where_it_is_read():
+    engine = engine_with(Windowed())
+    nodes = engine.retrieve(QueryBundle(QUESTION))
+    assert 0 < len(nodes) < COUNT
+    for response in (engine.query(QUESTION), engine.synthesize(QUESTION, nodes)):
+        assert response.source_nodes == nodes
 
 
 @both_sides
