@@ -30,7 +30,6 @@ from oprag._internal.sync_async import Step, Steps
 from oprag.adapters.fields import ContextFields, SourceFields, StoreOrderFields, component
 from oprag.chunk import Chunk, Vector, by_rank
 from oprag.context import Context, ContextInputs, assemble_in_steps
-from oprag.embedding.embedder import model_of
 from oprag.errors import OptionError
 from oprag.llama_index.embeddings import as_embedder
 from oprag.llama_index.hierarchy import LevelsInDocstore, with_absolute_spans
@@ -166,17 +165,17 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
         reader = self._neighbor_reader(options) if options.reads_sources else None
         if not options.needs_vectors:
             return NodeSources(VectorSources(), reader)
-        used, own = self._model(), None if searched is None else searched.embed_model
+        used = self._model()
         embedder = None if used is None else as_embedder(used)
         # Without any model, the vectors of the store can be used.
-        same = used is own or (own is not None and model_of(as_embedder(own)) is model_of(embedder))
+        own = searched if searched is not None and used is searched.embed_model else None
         store = None
-        if searched is not None and searched.vector_store is not None and same:
-            store = adapter_of(searched.vector_store, searched.keywords, searched.nodes, searched.docstore)
+        if own is not None and own.vector_store is not None:
+            store = adapter_of(own.vector_store, own.keywords, own.nodes, own.docstore)
         # LlamaIndex embeds a text with its metadata.
         embedded = lambda chunk: chunk.origin.node.get_content(MetadataMode.EMBED)  # noqa: E731
         vectors = VectorSources(embedder, self.vector_cache, store, embedded, "embed_model")
-        shared = searched is not None and embedder is not None and same
+        shared = own is not None and embedder is not None
         return NodeSources(vectors, reader, shared, shared and isinstance(self._searched, VectorIndexRetriever))
 
     def _find_positions(self, inputs: ContextInputs, options: ContextOptions) -> Steps[ContextInputs]:
@@ -235,9 +234,9 @@ class IndexFields(SourceFields, StoreOrderFields, ContextFields):
 
     def _model(self) -> Any:
         """The embedding model that was given, else that of the index, else that of `Settings` if one was set."""
-        searched = self._where()
         if self.embed_model is not None:
             return self.embed_model
+        searched = self._where()
         if searched is not None and searched.embed_model is not None:
             return searched.embed_model
         # If no model was set, `Settings.embed_model` would load OpenAI's; if it was set to None, it is a mock.

@@ -71,6 +71,8 @@ async def test_a_search_that_is_cancelled_leaves_the_state_whole():
         await asyncio.gather(task, return_exceptions=True)
     gathered = len(await working_context_of(ctx))
     assert await found(ctx, "1 50", tool) == f"[1] (already shown)\n\n[{gathered + 1}] book\nText 50 of book."
+    # Without the steps of an agent, what was shown once counts as seen.
+    assert await found(ctx, "1 50", tool) == f"[1], [{gathered + 1}] (already shown)"
 
 
 async def test_a_result_that_never_arrived_is_shown_again():
