@@ -132,18 +132,15 @@ async def lay_out_messages(
     data = await ctx.store.get(STATE_KEY, default=None)
     # For an agent without a search tool, such as after a handoff, the budget of the last search applies.
     working = _read(data, options or ContextOptions(token_budget=_budget_in(data)))
-    places: list[int] = []
-    names: list[str] = []
+    found: dict[int, str] = {}
     left = list(working.searches)
     for place, message in enumerate(messages):
         if message.role == MessageRole.TOOL and (name := _search_of(content_of(message), left, working)) is not None:
-            places.append(place)
-            names.append(name)
+            found[place] = name
             left.remove(name)
     laid_out = list(messages)
-    if not names or (layout == "delta" and names == list(working.searches)):
-        return laid_out
-    for place, content in zip(places, working.layout(names, layout, compact_above=compact_above), strict=True):
+    contents = working.layout([*found.values()], layout, compact_above=compact_above)
+    for place, content in zip(found, contents, strict=True):
         if (blocks := blocks_of(content)) != messages[place].blocks:
             laid_out[place] = messages[place].model_copy(update={"blocks": blocks})
     return laid_out
@@ -176,11 +173,7 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]
         if left and any("Observation: " in text for text in texts):
             deltas = dict(zip(names, working.layout(names), strict=True))
-            left = [
-                name
-                for name in left
-                if not (working.is_result_of(name, deltas[name]) and any(deltas[name] in text for text in texts))
-            ]
+            left = [name for name in left if not any(str(deltas[name]) in text for text in texts)]
     return set(left)
 
 

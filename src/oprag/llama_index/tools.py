@@ -150,8 +150,6 @@ def _tool_of(
     kind: type[T], steps: Callable[..., Steps[ToolOutput]], name: str, description: str, schema: type[BaseModel]
 ) -> T:
     """Create a tool from a body that takes the arguments, and `ctx`: the workflow's context, or None outside one."""
-    # Errors that the model reads contain this name.
-    steps.__name__ = steps.__qualname__ = name
 
     def run(*args: Any, ctx: WorkflowContext = None, **given: Any) -> ToolOutput:  # type: ignore[assignment]
         return run_sync(steps(*args, ctx=ctx, **given))

@@ -331,7 +331,9 @@ QUERY = " ".join(DOCUMENT_NODES[30].text.split()[1:7] + DOCUMENT_NODES[12].text.
 
 
 @pytest.mark.filterwarnings("ignore:the chunks of a source are in the order in which they were added to the store")
-@pytest.mark.parametrize(("options", "expected"), [({}, 16), ({"k": 5}, 5), ({"k": 6, "max_candidates": 40}, 6)])
+@pytest.mark.parametrize(
+    ("options", "expected"), [({}, 16), ({"k": 5}, 5), ({"k": 30}, 30), ({"k": 6, "max_candidates": 40}, 6)]
+)
 async def test_an_index_is_searched_for_16_nodes_in_the_order_of_the_store(options: dict[str, Any], expected: int):
     index = VectorStoreIndex(BARE_NODES, embed_model=HashedWords())
     nodes = await searched(index, QUERY, **options)
