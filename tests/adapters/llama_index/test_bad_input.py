@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import random
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from llama_index.core.schema import (
     Document,
-    NodeWithScore,
     TextNode,
 )
 
-from oprag.errors import ChunkError, OpragWarning
+from oprag.errors import ChunkError
 from oprag.llama_index import OrderPreservingPostprocessor
-from tests.adapters.llama_index.conftest import numbered, ranked, stamped_node, texts
+from tests.adapters.llama_index.conftest import numbered, ranked, stamped_node
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -25,16 +22,6 @@ OPTIONS: list[dict[str, Any]] = [
     {"stitch": True},
     {"token_budget": 100_000, "count_tokens": len},
 ]
-
-
-def _ids(nodes: list[NodeWithScore]) -> list[str]:
-    return sorted(scored.node_id for scored in nodes)
-
-
-def _quietly(nodes: list[NodeWithScore], **options: Any) -> list[NodeWithScore]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OpragWarning)
-        return OrderPreservingPostprocessor(**options).postprocess_nodes(nodes)
 
 
 # Wrong types
@@ -55,43 +42,6 @@ async def test_what_is_no_list_is_refused(bad: Any):
         await postprocessor.apostprocess_nodes(bad)
     with pytest.raises(ChunkError):
         postprocessor.get_context(bad)
-
-
-# The core's tests have more; these are handled by LlamaIndex, too.
-VALUES: list[Any] = [
-    None,
-    math.nan,
-    -1,
-    True,
-    "",
-    "10",
-    9,
-    "iv",
-    10**400,
-    [1, 2],
-    {"a": {"b": [1]}},
-    b"7",
-    np.int64(4),
-    len,
-]
-KEYS = ["chunk_index", "page_label", "start_char_idx", "row", "source", "file_name"]
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("key", KEYS)
-def test_metadata_of_every_type(key: str, options: dict[str, Any]):
-    nodes = [
-        TextNode(text=f"text {place}.", id_=f"{place:02}", metadata={"ref_doc_id": "book"})
-        for place in range(len(VALUES))
-    ]
-    for node, value in zip(nodes, VALUES, strict=True):
-        node.metadata[key] = value
-    random.Random(1).shuffle(nodes)
-    kept = _quietly(ranked(nodes), **options)
-    rendered = "\n".join(texts(kept))
-    assert all(rendered.count(f"text {place}.") == 1 for place in range(len(VALUES)))
-    if not options.get("stitch"):
-        assert _ids(kept) == _ids(ranked(nodes))
 
 
 SCORED: list[dict[str, Any]] = [*OPTIONS, {"source_ranking": "score_sum"}, {"k": 2}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import LLMMetadata
-from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
+from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW, DEFAULT_NUM_OUTPUTS
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import BaseModel
@@ -45,6 +45,8 @@ def kept(**about: Any) -> int:
 def test_what_is_kept_for_the_reply_and_what_the_model_adds_count():
     most = kept()
     assert kept(replies=90) == most - 3
+    # As OpenAI's models say it where no limit is set.
+    assert kept(window=1_000, replies=-1) == kept(window=1_000, replies=DEFAULT_NUM_OUTPUTS)
     assert kept(system_prompt="word " * 60) == most - 3
     assert kept(system_prompt="word " * 60, chats=False) == most - 3
     assert kept(query_wrapper_prompt=PromptTemplate("word " * 60 + "{query_str}"), chats=False) == most - 3
