@@ -352,6 +352,7 @@ async def test_an_order_preserving_retriever_is_used_as_it_is():
     await agent.run("What?")
     assert llm.results()[0].startswith("[1] <book>\n")
     assert llm.results()[0].count("[") == 6
+    assert create_search_tool(retriever, header="({source})").call(query=QUERY).content.startswith("[1] (book)\n")
     with pytest.raises(OptionError, match="has its own options; set k there"):
         create_search_tool(retriever, k=4)
 

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, MessageRole, TextBlock
 
 from oprag.errors import QueryError
 from oprag.methods import Usage
+from oprag.methods.run import CUT_SHORT
 from tests.adapters.llama_index.engine.conftest import (
     WAYS,
     Model,
@@ -93,6 +94,20 @@ async def test_usage_is_the_models_own(way: str, raw: Any, about: dict[str, Any]
 async def test_usage_is_an_estimate_where_the_model_does_not_say(way: str, raw: Any):
     engine = engine_of(Model(raw=raw), count_tokens=lambda text: len(text.split()))
     assert await usage(engine, way) == Usage(4 * 4 + 1 + 1 + 5, 2, estimated=True)
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_one_chunk_of_a_stream_may_say_it_for_all(way: str):
+    class First(Model):
+        def _chat(self, text: str, delta: str | None = None) -> ChatResponse:
+            response = super()._chat(text, delta)
+            response.raw = self.raw if text == delta else {"choices": []}
+            return response
+
+    raw = {"usage": {"prompt_tokens": 11, "completion_tokens": 7}, "choices": [{"finish_reason": "length"}]}
+    _, response = await run(engine_of(First(raw=raw)), way)
+    about = response.metadata["oprag"]
+    assert (about["usage"], about["notes"]) == (Usage(11, 7)._asdict(), [CUT_SHORT])
 
 
 @both_models

@@ -204,6 +204,10 @@ def test_a_shown_prompt_can_be_changed_before_it_is_put_back():
     engine.update_prompts({"answer": shown})
     engine.query(QUESTION)
     assert model.read == [f"NEW Part 0 of voyage. {{question}} {QUESTION}"]
+    shown.template = "NEW {context} {question}"
+    engine.update_prompts({"answer": shown.partial_format(question="Why?")})
+    engine.query(QUESTION)
+    assert model.read[1] == "NEW Part 0 of voyage. Why?"
 
 
 def test_update_prompts_replaces_one_and_leaves_the_others():
