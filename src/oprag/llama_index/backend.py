@@ -97,8 +97,7 @@ class LlamaIndexTemplate:
         self.template = template
         # Map variable names of the user's template back to the names of the methods.
         mapped = {new: old for old, new in (template.template_var_mappings or {}).items()}
-        functions = set(template.function_mappings or {})
-        self.fields = frozenset(mapped.get(name, name) for name in _variables(template)) | functions
+        self.fields = frozenset(mapped.get(name, name) for name in template.template_vars)
 
     def messages(self, values: Mapping[str, Any]) -> tuple[Message, ...]:
         """Format the template with these values."""
@@ -112,11 +111,6 @@ class LlamaIndexTemplate:
             if name in self.fields and name not in self.template.kwargs
         }
         return tuple(_message_of(message) for message in self.template.format_messages(**given))
-
-
-def _variables(template: BasePromptTemplate) -> set[str]:
-    found = set(template.template_vars)
-    return found | (set(template.kwargs) if isinstance(template, RichPromptTemplate) else set())
 
 
 def as_template(template: Any, llm: Any = None) -> Template:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from pydantic import ValidationError
@@ -71,11 +71,12 @@ def of_settings(monkeypatch):
 
 
 @every_maker
-def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(make, options, monkeypatch):
-    monkeypatch.setattr(Settings, "_embed_model", None)
+@pytest.mark.parametrize("configured", [None, MockEmbedding(embed_dim=1)], ids=["not set", "set to None"])
+def test_where_nothing_is_known_the_option_is_named_and_no_default_is_loaded(make, options, configured, monkeypatch):
+    monkeypatch.setattr(Settings, "_embed_model", configured)
     with pytest.raises(ValidationError, match=r"(pass|needs) embed_model="):
         make(**options)
-    assert Settings._embed_model is None
+    assert Settings._embed_model is configured
 
 
 @pytest.mark.parametrize(("make", "options"), MAKERS[1:])

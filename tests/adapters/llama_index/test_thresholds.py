@@ -13,6 +13,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import PrevNextNodePostprocessor
+from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, ImageNode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from pydantic import PrivateAttr, ValidationError
@@ -178,6 +179,18 @@ def test_a_query_that_was_expanded_has_the_mean_of_its_vectors(index, model, ask
         assert chunk.vector is not None
         expected = float(mean @ chunk.vector / np.linalg.norm(mean) / np.linalg.norm(chunk.vector))
         assert chunk.similarity == pytest.approx(expected, abs=1e-6)
+
+
+async def test_each_index_of_a_fusion_is_searched_with_its_own_model(index):
+    other = CountingModel(model_name="other")
+    second = VectorStoreIndex(nodes_of("b.txt"), embed_model=other)
+    other.forget()
+    fused = QueryFusionRetriever(
+        [index.as_retriever(), second.as_retriever()], llm=MockLLM(), num_queries=1, use_async=False
+    )
+    # Its sync search gives all retrievers the vector of the first.
+    await OrderPreservingRetriever(retriever=fused, similarity_threshold=-1).aretrieve(QUESTION)
+    assert other._inner.questions == [QUESTION]
 
 
 def test_an_engine_around_our_retriever_uses_its_cache(index, model, tmp_path):
