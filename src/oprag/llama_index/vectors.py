@@ -259,7 +259,7 @@ class NodeSources:
 
     def with_vector(self, query: QueryBundle) -> Steps[QueryBundle]:
         """Add the vector to a query if the retriever searches by it, so that it is embedded only once."""
-        if not self.search_by_vector or query.embedding is not None:
+        if not self.search_by_vector:
             return query
         vector = yield from self._vector(query)
         return replace(query, embedding=[float(number) for number in vector])
@@ -269,7 +269,7 @@ class NodeSources:
     ) -> Steps[ContextInputs]:
         """Add the vectors and the reader of neighbors that these options need to the inputs of a context."""
         inputs = replace(inputs, read_neighbors=self.read_neighbors)
-        if not options.needs_vectors or not inputs.chunks:
+        if not options.needs_vectors:
             return inputs
         from oprag.stores.vectors import given_with_vectors
 
@@ -341,10 +341,10 @@ def _follow(
     docstore: BaseDocumentStore, passes: _Passes | None, node: BaseNode, relation: NodeRelationship, number: int
 ) -> Iterator[BaseNode]:
     """The nodes in one direction, up to the first one that the search excludes."""
-    source, seen = node.ref_doc_id, {node.node_id}
+    source = node.ref_doc_id
     for _ in range(number):
         related = node.relationships.get(relation)
-        if not isinstance(related, RelatedNodeInfo) or related.node_id in seen:
+        if not isinstance(related, RelatedNodeInfo):
             return
         found = docstore.get_document(related.node_id, raise_error=False)
         if found is None and docstore.document_exists(node.node_id):
@@ -360,28 +360,24 @@ def _follow(
         # Some splitters link the last node of a document to the first node of the next document.
         if found.ref_doc_id != source or (passes is not None and not passes(found)):
             return
-        seen.add(found.node_id)
         node = found
         yield node
 
 
 def _filter_of(retriever: BaseRetriever | None) -> _Passes | None:
     """A function that tells whether a node passes the filters of a retriever; None if they cannot be determined."""
-    # A subclass may search differently, and keywords for the store may contain a filter in the store's own syntax.
+    # A subclass may search differently.
     searched = searched_by(retriever) if type(retriever) is VectorIndexRetriever else []
-    if not searched or searched[0].keywords:
+    if not searched:
         return None
-    filters, documents, ids = (searched[0].restrictions.get(name) for name in ("filters", "doc_ids", "node_ids"))
+    # Neighbors are of the same document, so `doc_ids` excludes none.
+    filters, ids = (searched[0].restrictions.get(name) for name in ("filters", "node_ids"))
 
     def passes(node: BaseNode) -> bool:
         # The metadata that LlamaIndex writes to a store.
         stored = {**node.metadata, **dict.fromkeys(("document_id", "doc_id", "ref_doc_id"), node.ref_doc_id)}
-        return (
-            # Empty for an index over a store with texts, since LlamaIndex then does not list ids.
-            (not ids or node.node_id in ids)
-            and (documents is None or node.ref_doc_id in documents)
-            and (filters is None or _matches(filters, stored))
-        )
+        # No ids for an index over a store with texts, since LlamaIndex then does not list them.
+        return (not ids or node.node_id in ids) and (filters is None or _matches(filters, stored))
 
     return passes
 

@@ -292,20 +292,24 @@ NOT_BLUE = MetadataFilter(key="tenant", value="blue", operator=FilterOperator.NE
 
 
 @pytest.mark.parametrize(
-    ("filters", "tenants", "wanted"),
+    ("filters", "tenants", "wanted", "others"),
     [
-        pytest.param(where(RED), ["red"] * 7, list(range(7)), id="all"),
-        pytest.param(where(RED), ["red", "red", "red", "red", "blue", "red", "red"], [0, 1, 2, 3], id="others"),
-        pytest.param(where(NOT_BLUE), ["red", None, "red", "red", "red", "blue", "red"], [2, 3, 4], id="missing"),
+        pytest.param(where(RED), ["red"] * 7, list(range(7)), {}, id="all"),
+        pytest.param(where(RED), ["red"] * 7, [2, 3], {"node_ids": ["a2", "a3", "a6"]}, id="nodes"),
+        pytest.param(
+            where(RED), ["red", "red", "red", "red", "blue", "red", "red"], [0, 1, 2, 3], {"shard": "a"}, id="others"
+        ),
+        pytest.param(where(NOT_BLUE), ["red", None, "red", "red", "red", "blue", "red"], [2, 3, 4], {}, id="missing"),
         pytest.param(
             where(MetadataFilter(key="tenant", value="blue"), condition=FilterCondition.NOT),
             ["red", None, "red", "red", "red", "blue", "red"],
             [2, 3, 4],
+            {},
             id="none-of",
         ),
     ],
 )
-def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, tenants, wanted):
+def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, tenants, wanted, others):
     nodes = [TextNode(id_=f"a{number}", text=f"Part {number}.") for number in range(7)]
     for number, (node, tenant) in enumerate(zip(nodes, tenants, strict=True)):
         node.metadata = {"file_name": "a", **({} if tenant is None else {"tenant": tenant})}
@@ -313,13 +317,16 @@ def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, t
             node.relationships[NodeRelationship.PREVIOUS] = nodes[number - 1].as_related_node_info()
             nodes[number - 1].relationships[NodeRelationship.NEXT] = node.as_related_node_info()
     index = stored(nodes)
-    retriever, text = anchored(index, 3, filters=filters)
+    retriever, text = anchored(index, 3, filters=filters, **others)
     ours = OrderPreservingRetriever(retriever=retriever, neighbors=3, read_neighbors=index.docstore)
     assert names(ours.retrieve(text)) == [f"a{number}" for number in wanted]
+    # As for an index over a store with texts, whose nodes LlamaIndex does not list.
+    hit, retriever._node_ids = chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), []
+    assert len(neighbor_reader(index.docstore, retriever)(hit, 1)) > 1
     # What cannot be applied to nodes is refused.
     retriever._filters = where(MetadataFilter(key="tenant", value=1, operator=FilterOperator.GT))
     with pytest.raises(OptionError, match="the filter of the search cannot be applied to neighbors"):
-        neighbor_reader(index.docstore, retriever)(chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), 1)
+        neighbor_reader(index.docstore, retriever)(hit, 1)
 
 
 def test_a_node_whose_text_was_replaced_has_the_neighbors_of_its_own():
