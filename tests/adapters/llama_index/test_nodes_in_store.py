@@ -322,7 +322,7 @@ def test_linked_neighbors_in_a_docstore_pass_the_filter_of_the_search(filters, t
     assert names(ours.retrieve(text)) == [f"a{number}" for number in wanted]
     # As for an index over a store with texts, whose nodes LlamaIndex does not list.
     hit, retriever._node_ids = chunk_of(nodes[3], 0, origin=NodeWithScore(node=nodes[3])), []
-    assert len(neighbor_reader(index.docstore, retriever)(hit, 1)) > 1
+    assert len([*neighbor_reader(index.docstore, retriever)(hit, 1)]) > 1
     # What cannot be applied to nodes is refused.
     retriever._filters = where(MetadataFilter(key="tenant", value=1, operator=FilterOperator.GT))
     with pytest.raises(OptionError, match="the filter of the search cannot be applied to neighbors"):
