@@ -38,6 +38,13 @@ def test_partial_answers_collapse_in_rounds_of_neighbours(count, budget, merged)
     assert len(answer.calls) == count + 1 + sum(len(request.prompts) for request in rounds)
 
 
+@pytest.mark.parametrize(("budget", "collapses"), [(None, False), (100, True)])
+def test_partial_answers_have_the_token_budget_if_no_other_is_given(budget, collapses):
+    world = World(parts(17), map=found_in, collapse=merge)
+    world.answer(method="map_reduce", context_options=ContextOptions(count_tokens=words, token_budget=budget))
+    assert ("collapse" in world.steps) == collapses
+
+
 def test_a_model_that_never_shortens_comes_to_an_end():
     world = World(parts(9), map=found_in, collapse=lambda prompt: prompt.text, reduce="Done.")
     assert world.answer(method="map_reduce", collapse_tokens=5, context_options=WORDS).text == "Done."
@@ -84,6 +91,13 @@ def test_answers_that_do_not_fit_the_window_in_pairs_are_cut(count):
     assert {number for text in world.texts("collapse") for number in numbers(text)} == set(
         range(count if count > 1 else 0)
     )
+
+
+def test_an_answer_without_spaces_is_cut_after_its_first_characters():
+    long = "\n\n" + "字" * 400
+    world = World(parts(2), map=long)
+    world.answer(method="map_reduce", context_options=ContextOptions(count_tokens=len), window=Window(900))
+    assert world.texts("collapse")[0].count("字") > 100
 
 
 def test_a_prompt_that_cannot_fit_is_refused_before_any_call():
