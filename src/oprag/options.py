@@ -322,7 +322,7 @@ def check_cosine(name: str, value: Any, *, optional: bool = True) -> None:
     """Reject anything but a number between -1 and 1."""
     # NaN fails the comparison; converting huge integers to floats would raise.
     if (value is None and optional) or (
-        isinstance(value, Real) and not isinstance(value, bool) and -1 <= value <= 1  # type: ignore[operator]
+        type(value) is not bool and isinstance(value, Real) and -1 <= value <= 1  # type: ignore[operator]
     ):
         return
     raise OptionError(

@@ -311,7 +311,7 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
         neighbors = self._neighbors(options, filter) if options.reads_sources else None
         vector = None
         if self.vectorstore is None:
-            found = yield self._wrapped_search(query, filter, config)
+            found = yield self._wrapped_search(query, filter, config, options)
         else:
             found, vector = yield from self._store_search(query, filter, options, sources)
         searched = self.retriever if self.vectorstore is None else self.vectorstore
@@ -331,18 +331,21 @@ class OrderPreservingRetriever(EmbeddingsFields, StoreOrderFields, SearchFields,
             inputs = yield from self._orders.complete(inputs, options, ordering, self._source_texts, get_filter)
         return (yield from assemble_in_steps(inputs, options))
 
-    def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig) -> Step:
+    def _wrapped_search(self, query: str, filter: Any, config: RunnableConfig, options: ContextOptions) -> Step:
         assert isinstance(self.retriever, Runnable)  # noqa: S101 - checked at construction
-        keywords = {} if filter is None else {"filter": filter}
+        keywords: dict[str, Any] = {} if filter is None else {"filter": filter}
         if keywords and not takes(self.retriever, "filter"):
             # The filter would be ignored, and documents returned that it should exclude.
             raise OptionError(
                 f"the wrapped {type(self.retriever).__name__} does not accept a filter; set the filter on it instead",
                 filter,
             )
+        limit = getattr(self.retriever, "k", None)
+        if options.continuity and options.candidates and limit is not None and takes(self.retriever, "k"):
+            keywords["k"] = max(limit, options.candidates)
         run = partial(self.retriever.invoke, query, config, **keywords)
         # The async method that LangChain derives from a sync one takes no keywords, so the sync one runs in a thread.
-        if keywords and not takes(self.retriever, "filter", is_async=True):
+        if not all(takes(self.retriever, name, is_async=True) for name in keywords):
             return Step(run)
         return Step(run, partial(self.retriever.ainvoke, query, config, **keywords))
 

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
+from oprag import DocumentIndex
 from oprag.errors import RetrievalWarning
-from oprag.langchain import (
-    OrderPreservingRetriever,
-    create_search_tool,
-)
+from oprag.langchain import DocumentIndexRetriever, OrderPreservingRetriever, create_search_tool
 from tests.adapters.langchain.conftest import giving, numbers_of, parts, store_of
 from tests.adapters.scripted import QUESTION
 
@@ -28,6 +26,10 @@ def fetched(store: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(type(store), "similarity_search_with_score", recorded)
     return asked
+
+
+def places(number: int) -> list[dict[str, Any]]:
+    return [{"source": "den", "chunk_index": index} for index in range(number)]
 
 
 def by_value(documents: list[Document], k: int) -> list[int]:
@@ -51,6 +53,14 @@ def test_four_times_k_documents_are_fetched_from_a_store(monkeypatch):
     message = tool.invoke({"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"})
     assert numbers_of(message.artifact) == found
     assert asked == [4 * K, K, 4 * K]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_four_times_k_chunks_are_fetched_from_an_index(is_async):
+    index = DocumentIndex([f"fox {number % 7} {'den ' * (number % 5)}" for number in range(60)], places(60))
+    retriever = OrderPreservingRetriever(retriever=DocumentIndexRetriever(index=index, k=K), k=K, continuity=0.5)
+    context = await retriever.aget_context("fox den") if is_async else retriever.get_context("fox den")
+    assert len(context.kept) + len(context.dropped) == 4 * K
 
 
 def test_a_retriever_with_a_limit_of_its_own_is_told():
