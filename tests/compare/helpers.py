@@ -20,7 +20,7 @@ from oprag.methods.answer import Completion
 from tests.helpers import WORDS, prose
 from tests.meeting import Meeting
 
-__all__ = ["METHODS", "RecordingModel", "Words", "experiment", "keepers", "reply_to", "rows", "text_of"]
+__all__ = ["METHODS", "Judged", "RecordingModel", "Words", "experiment", "keepers", "reply_to", "rows", "text_of"]
 
 METHODS = ["stuff", "refine", "map_reduce", "map_rerank", "step_down", "reciprocal", "long_context", "self_route"]
 _DIMENSION = 48
@@ -139,6 +139,22 @@ class RecordingModel:
         finally:
             with self._lock:
                 self._running -= 1
+
+
+class Judged:
+    """A model that answers, "reader", and one that judges, "judge"; both give another reply to each prompt."""
+
+    def __init__(self) -> None:
+        self.reader = RecordingModel(lambda text: f"Answer {zlib.crc32(text.encode())}")
+        self.judge = RecordingModel(lambda text: f"Since it is so.\nGRADE: {'CPI'[zlib.crc32(text.encode()) % 3]}")
+
+    @property
+    def models(self) -> dict[str, ModelSpec]:
+        return {"reader": ModelSpec(self.reader, "reader"), "judge": ModelSpec(self.judge, "judge")}
+
+    @property
+    def calls(self) -> dict[str, int]:
+        return {"reader": len(self.reader.calls), "judge": len(self.judge.calls)}
 
 
 def experiment(model: Any = None, *, grid: Any = None, data: DataSet | None = None, **options: Any) -> Experiment:

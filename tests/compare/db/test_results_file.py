@@ -28,8 +28,7 @@ from oprag.compare.running.run import run
 from oprag.errors import ExperimentError, ResultsFileError
 from oprag.methods.answer import Usage
 from tests.compare.answering import LEAKED
-from tests.compare.helpers import METHODS, RecordingModel, experiment, reply_to, rows
-from tests.compare.judging import judging_models, serving
+from tests.compare.helpers import METHODS, Judged, RecordingModel, experiment, reply_to, rows
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}
 SELECT = "SELECT question_id, method, status, answer, calls, input_tokens, scores FROM results ORDER BY 1, 2"
@@ -216,9 +215,9 @@ def test_spending_is_told_by_model_and_adds_up(tmp_path):
 def test_what_judges_are_asked_is_told_by_itself(tmp_path):
     path = tmp_path / "results.db"
     judged: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
-    with serving() as served:
-        small = experiment(models=judging_models(served), grid={"k": 3, "chunk_size": 32, "model": "reader"}, **judged)
-        assert run(small, path).complete
+    served = Judged()
+    small = experiment(models=served.models, grid={"k": 3, "chunk_size": 32, "model": "reader"}, **judged)
+    assert run(small, path).complete
     with ResultsReader.open(path) as reader:
         calls = {(model.rpartition(" ")[2], asked): spent.calls for (model, asked), spent in reader.spending().items()}
     assert sorted(asked for _, asked in calls) == ["answers", "correct"]

@@ -10,15 +10,14 @@ from oprag.compare.metrics.judge import judge_metric
 from oprag.compare.metrics.registry import ScoredAnswer
 from oprag.compare.providers.specs import ModelSpec
 from oprag.errors import ExperimentError, OptionError, PromptError
-from tests.compare.helpers import RecordingModel, experiment, rows
-from tests.compare.judging import judging_models, serving
+from tests.compare.helpers import Judged, RecordingModel, experiment, rows
 
 JUDGED: dict[str, Any] = {"metrics": ["token_f1", "correct"], "judges": {"correct": {"model": "judge"}}}
 GRID = {"k": [2, 4], "chunk_size": 32, "order": ["source", "rank"], "method": ["stuff", "refine"], "model": "reader"}
 
 
-def judged(served, **options):
-    return experiment(models=judging_models(served), **{"grid": GRID, **JUDGED, **options})
+def judged(asked, **options):
+    return experiment(models=asked.models, **{"grid": GRID, **JUDGED, **options})
 
 
 def planned(plan):
@@ -32,59 +31,52 @@ def answers(path):
     )
 
 
-def test_what_is_planned_is_what_is_served(tmp_path):
-    path = tmp_path / "one.db"
-    with serving() as served:
-        plan = make_plan(judged(served), path)
-        assert served.total == 0
-        assert run(judged(served), path).complete
-        assert planned(plan) == dict(served.calls)
-        # Each answer is another one, and none of them is judged twice.
-        assert served.calls["judge"] == len(set(served.prompts["judge"])) <= 8 * 6
-        assert planned(make_plan(judged(served), path)) == {}
-        assert run(judged(served), path).spent.calls == served.total
+def test_what_is_planned_is_what_is_asked(tmp_path):
+    path, asked = tmp_path / "one.db", Judged()
+    plan = make_plan(judged(asked), path)
+    assert asked.calls == {"reader": 0, "judge": 0}
+    assert run(judged(asked), path).complete
+    assert planned(plan) == asked.calls
+    # Each answer is another one, and none of them is judged twice.
+    assert asked.calls["judge"] == len(set(asked.judge.calls)) <= 8 * 6
+    assert planned(make_plan(judged(asked), path)) == {}
+    assert run(judged(asked), path).spent.calls == sum(asked.calls.values())
     scores = [json.loads(found) for *_, found in answers(path)]
     assert {score["correct"] for score in scores} == {0.0, 0.5, 1.0}
-
-
-def test_the_calls_of_a_judge_are_none_of_the_answers_own(tmp_path):
-    with serving() as served:
-        for name, options in {"with": {}, "without": {"metrics": ["token_f1"], "judges": {}}}.items():
-            assert run(judged(served, **options), tmp_path / name).complete
+    # Its calls are none of the answers' own.
+    assert run(judged(asked, metrics=["token_f1"], judges={}), tmp_path / "without.db").complete
     query = "SELECT calls, input_tokens, output_tokens, answer FROM results ORDER BY answer"
-    assert rows(tmp_path / "with", query) == rows(tmp_path / "without", query)
+    assert rows(path, query) == rows(tmp_path / "without.db", query)
 
 
 def test_limits_hold_for_judges(tmp_path):
-    path = tmp_path / "one.db"
-    with serving() as served:
-        most = make_plan(judged(served)).calls
-        for limit in (5, most // 2, most - 1):
-            report = run(judged(served, limits={"calls": limit}, max_concurrency=3), path)
-            assert not report.complete
-            assert served.total == report.spent.calls == limit
-        assert run(judged(served, limits={"calls": most}), path).complete
-        assert served.total == most
-    with serving() as served:
-        prices = {"reader": {"input": 0, "output": 0}, "judge": {"input": 1_000_000, "output": 0}}
-        report = run(judged(served, prices=prices, limits={"money": 900}), tmp_path / "two.db")
-        assert "the limit of 900 money is reached" in report.outcome
-        assert 0 < report.spent.money <= 900
-        assert 0 < served.calls["judge"] < most // 2
+    path, asked = tmp_path / "one.db", Judged()
+    most = make_plan(judged(asked)).calls
+    for limit in (5, most // 2, most - 1):
+        report = run(judged(asked, limits={"calls": limit}, max_concurrency=3), path)
+        assert not report.complete
+        assert sum(asked.calls.values()) == report.spent.calls == limit
+    assert run(judged(asked, limits={"calls": most}), path).complete
+    assert sum(asked.calls.values()) == most
+    asked = Judged()
+    prices = {"reader": {"input": 0, "output": 0}, "judge": {"input": 1_000_000, "output": 0}}
+    report = run(judged(asked, prices=prices, limits={"money": 900}), tmp_path / "two.db")
+    assert "the limit of 900 money is reached" in report.outcome
+    assert 0 < report.spent.money <= 900
+    assert 0 < asked.calls["judge"] < most // 2
 
 
 def test_another_judge_asks_for_judgments_alone(tmp_path):
-    path = tmp_path / "one.db"
-    with serving() as served:
-        assert run(judged(served), path).complete
-        before = dict(served.calls)
-        stricter = {"correct": Judge(model="judge", prompt="Is {answer} right?", grades={"yes": 1, "no": 0})}
-        assert planned(make_plan(judged(served, judges=stricter), path)) == {"judge": before["judge"]}
-        assert run(judged(served, judges=stricter), path).complete
-        assert dict(served.calls) == {"reader": before["reader"], "judge": 2 * before["judge"]}
-        models = {**judging_models(served), "judge": ModelSpec(RecordingModel(lambda text: "GRADE: I"), "another")}
-        assert run(experiment(models=models, grid=GRID, **JUDGED), path).complete
-        assert {json.loads(found)["correct"] for *_, found in answers(path)} == {0.0}
+    path, asked = tmp_path / "one.db", Judged()
+    assert run(judged(asked), path).complete
+    before = asked.calls
+    stricter = {"correct": Judge(model="judge", prompt="Is {answer} right?", grades={"yes": 1, "no": 0})}
+    assert planned(make_plan(judged(asked, judges=stricter), path)) == {"judge": before["judge"]}
+    assert run(judged(asked, judges=stricter), path).complete
+    assert asked.calls == {"reader": before["reader"], "judge": 2 * before["judge"]}
+    models = {**asked.models, "judge": ModelSpec(RecordingModel(lambda text: "GRADE: I"), "another")}
+    assert run(experiment(models=models, grid=GRID, **JUDGED), path).complete
+    assert {json.loads(found)["correct"] for *_, found in answers(path)} == {0.0}
 
 
 def test_a_reply_without_a_grade_is_a_note(tmp_path):
