@@ -188,19 +188,6 @@ def test_what_a_model_prints_is_no_part_of_it(tmp_path):
     assert "asked" in err
 
 
-def test_the_plan_asks_nobody(tmp_path):
-    log = tmp_path / "log"
-    path = write_experiment(tmp_path, ORDERS, model(log=str(log)))
-    result = done(path, "--plan")
-    assert re.match(r"\d+ cells \(\d+ combinations", result.stdout)
-    planned = json.loads(done(path, "--plan", "--json").stdout)
-    assert planned["calls"] > 0
-    assert not log.exists()
-    done(path)
-    assert len(calls_in(log)) == planned["calls"]
-    assert json.loads(done(path, "--plan", "--json").stdout)["calls"] == 0
-
-
 def test_another_axis_is_compared(tmp_path):
     path = write_experiment(tmp_path, ORDERS, model())
     assert "from the setting that differs only in k," in done(path, "--compare-axis", "k").stdout
@@ -371,20 +358,6 @@ GATED = 'method = "stuff"\nk = [2, 4]\norder = ["source", "rank"]'
 @pytest.fixture
 def path(tmp_path):
     return in_python(write_experiment(tmp_path, GATED, model()))
-
-
-def test_what_is_no_experiment_is_refused(path, tmp_path):
-    file = path.rpartition(":")[0]
-    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
-    (tmp_path / "refusing.py").write_text("import oprag\noprag.ContextOptions(k=0)", encoding="utf-8")
-    for given, words in (
-        (file, "name the variable with the experiment"),
-        (f"{file}:nothing", "has no Experiment named 'nothing'"),
-        (f"{tmp_path}/none.py:experiment", "file not found"),
-        (f"{tmp_path}/broken.py:experiment", "broken.py cannot be imported: division by zero"),
-        (f"{tmp_path}/refusing.py:experiment", "Error: k must be"),
-    ):
-        check_refusal(compare(given), words)
 
 
 def test_a_minimum_that_is_not_reached_is_exit_code_1(path):

@@ -3,16 +3,12 @@
 import io
 import re
 import time
-from dataclasses import replace
 
 import pytest
 import typer
 from rich.console import Console
 
 from oprag.cli.console import EXIT_INTERRUPTED, WorkProgress, console, errors_on_one_line, print_status
-from oprag.cli.run import progress_text
-from oprag.compare.db.records import Spent
-from oprag.compare.running.run import RunReport
 
 
 def test_text_is_printed_unchanged(capsys):
@@ -103,21 +99,3 @@ def test_what_earlier_runs_did_is_no_part_of_the_speed(shown, clock):
             clock[0] = float(second)
             progress.update(done, 100, "[bold]so far")
     assert out.getvalue().endswith("[bold]so far, about 0:01:00 left\n")
-
-
-def test_a_run_tells_what_it_took():
-    report = RunReport(
-        outcome="",
-        total=100,
-        answered=38,
-        failed={"TimeoutError": 2},
-        remaining=60,
-        spent=Spent(12, 123_456, 1.5),
-        running=3,
-        seconds=1.0,
-    )
-    assert progress_text(report, priced=True) == "40/100 answers, 2 failed, 1.50 spent, 12 calls, 123,456 tokens"
-    report = replace(report, outcome="interrupted", failed={}, answered=40)
-    assert progress_text(report, priced=False) == (
-        "stopping, 3 calls in progress, 40/100 answers, 12 calls, 123,456 tokens"
-    )

@@ -9,7 +9,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.cli.options import Indexing, Running
+from oprag.cli.options import Indexing
 
 
 def parameters(command):
@@ -33,14 +33,6 @@ def test_no_name_is_cut_in_80_columns(command, monkeypatch):
     names = {name for one in parameters(command).values() for name in (*one.opts, *one.secondary_opts)}
     assert {name for name in names if name.startswith("--")} <= shown
     assert not any(len(line) > 80 for line in told.splitlines())
-
-
-def test_options_of_a_run_change_only_what_was_typed():
-    assert Running().changes() == {"limits": {}}
-    typed = Running(max_concurrency=2, limit_calls=0).changes(money=1.5)
-    assert typed == {"limits": {"calls": 0, "money": 1.5}, "max_concurrency": 2}
-    both = [{name: one.default for name, one in parameters(command).items()} for command in ("compare", "sweep")]
-    assert all(one[field.name] == field.default for one in both for field in fields(Running))
 
 
 def completed(*words):

@@ -9,9 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner, Result
-
-from oprag.cli.app import app
 from oprag.compare import EmbedderSpec, Experiment, ModelSpec, read_data
 
 PARTS = [
@@ -28,11 +25,6 @@ QUESTIONS = [
     {"id": "comet", "question": "When did the comet cross the sky?", "answers": ["in March"], "quote": "in March"},
     {"id": "ferry", "question": "When does the ferry leave?", "answers": ["at seven"], "quote": "leaves at seven"},
 ]
-
-
-def oprag(*arguments: object) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def write_data(folder: Path, count: int = len(QUESTIONS), documents: int = 1) -> Path:

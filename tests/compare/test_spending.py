@@ -2,9 +2,8 @@
 
 import pytest
 
-from oprag.compare.db.records import Spent
 from oprag.compare.providers.specs import ModelSpec
-from oprag.compare.running.engine import PendingCall, ask
+from oprag.compare.running.engine import ask
 from oprag.compare.running.run import run
 from oprag.compare.spending import Price
 from oprag.errors import ExperimentError, ModelError
@@ -36,11 +35,6 @@ def test_a_time_that_is_none_is_as_if_none_were_told(seconds):
     completion = reply(seconds=seconds)
     assert completion.error is None
     assert completion.seconds > 0
-
-
-def begin(calls, *texts):
-    for text in texts:
-        calls.begin(PendingCall(text, "m", Prompt((Message("user", text),), "answer"), Spent(1)))
 
 
 GRID = {"k": 4, "chunk_size": 32, "method": METHODS}

@@ -178,9 +178,6 @@ def test_without_enough_questions_there_is_no_interval():
     assert not of_one_document.excludes_zero
 
 
-"""The last ones do not fit one block."""
-
-
 def by_hand(sums):
     """Step-down maxT of all sign patterns, one after another."""
     scale = [math.sqrt(math.fsum(value**2 for value in column)) for column in sums.T]

@@ -52,18 +52,3 @@ def test_its_own_tokenizer_cuts_and_counts(minilm, folder):
     windows = split_tokens(text, minilm.tokenizer.tokenizer, chunk_size=128)
     assert "".join(window.text for window in windows) == text
     assert windows[0].tokens == 128
-
-
-def test_a_prefix_changes_the_vector_of_a_question_alone(minilm, folder):
-    instruction = "Represent this sentence for searching relevant passages: "
-    prefixed = EmbedderSpec(
-        f"huggingface:{folder}",
-        question_prefix=instruction,
-        model_kwargs={"device": "cpu"},
-        encode_kwargs={"normalize_embeddings": True},
-    ).open()
-    np.testing.assert_allclose(prefixed.embed_documents(TEXTS), minilm.embed_documents(TEXTS), atol=1e-6)
-    np.testing.assert_allclose(
-        prefixed.embed_questions([QUESTION]), minilm.embed_questions([instruction + QUESTION]), atol=1e-6
-    )
-    assert prefixed.name != minilm.name

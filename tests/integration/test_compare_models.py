@@ -62,56 +62,11 @@ def test_a_failure_that_passes_is_retried_by_the_client(server, status):
     assert len(server.requests) == 3
 
 
-def test_a_client_that_makes_its_own_is_left_to_it(server):
-    from langchain_openai import ChatOpenAI
-    from llama_index.llms.openai_like import OpenAILike
-
-    server.faults = [Fault(500, SOON)] * 20
-    assert (
-        ModelSpec(ChatOpenAI(model="m", base_url=server.address, api_key="-")).open().complete(PROMPT).error is not None
-    )
-    assert len(server.requests) == 3
-    server.requests.clear()
-    assert by_name(server, max_retries=1).complete(PROMPT).error is not None
-    assert len(server.requests) == 2
-    server.requests.clear()
-    client = OpenAILike(model="m", api_base=server.address, api_key="-", is_chat_model=True, max_retries=1)
-    assert ModelSpec(client).open().complete(PROMPT).error is not None
-    assert len(server.requests) == 2
-
-
 def test_a_server_that_hangs(server):
     server.faults = [Fault(200, after=3)] * 2
     completion = by_name(server, timeout=0.2, max_retries=1).complete(PROMPT)
     assert "Timeout" in type(completion.error).__name__
     assert len(server.requests) == 2
-
-
-class TestIdentity:
-    def test_it_is_that_of_the_settings(self, monkeypatch):
-        monkeypatch.setenv("OPENAI_API_KEY", "secret-key")
-        first = ModelSpec("openai:gpt-x", temperature=0).open().identity
-        assert "secret" not in first
-        monkeypatch.setenv("OPENAI_API_KEY", "another")
-        assert ModelSpec("openai:gpt-x", temperature=0).open().identity == first
-        assert ModelSpec("openai:gpt-x", temperature=0, timeout=9, max_retries=3).open().identity == first
-        others = [
-            ModelSpec("openai:gpt-x").open().identity,
-            ModelSpec("openai:gpt-y", temperature=0).open().identity,
-            ModelSpec("openai:gpt-x", temperature=0, base_url="http://host/v1").open().identity,
-            ModelSpec("openai:gpt-x", temperature=0, max_tokens=9).open().identity,
-            ModelSpec("openai:gpt-x", temperature=0, extra_body={"top_k": 3}).open().identity,
-        ]
-        assert len({first, *others}) == 6
-
-    def test_a_server_that_the_environment_names_is_another(self, monkeypatch):
-        monkeypatch.setenv("OPENAI_API_KEY", "-")
-        first = ModelSpec("openai:gpt-x").open().identity
-        monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@elsewhere/v1")
-        second = ModelSpec("openai:gpt-x").open().identity
-        assert second != first
-        monkeypatch.setenv("OPENAI_BASE_URL", "http://me:another@elsewhere/v1")
-        assert ModelSpec("openai:gpt-x").open().identity == second
 
 
 class TestLocal:

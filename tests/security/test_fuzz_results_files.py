@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.compare.folders import in_python, model, oprag, write_experiment
+from tests.cli.commands import run as oprag
+from tests.compare.folders import in_python, model, write_experiment
 from tests.security.fuzzing import cases, permissive
 
 GRID = 'k = [2, 3]\norder = ["source", "rank"]\nneighbors = 1\nmethod = ["context_only", "self_route"]'

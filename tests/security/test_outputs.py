@@ -6,7 +6,8 @@ import pytest
 
 from oprag.errors import OptionError
 from oprag.methods.profile import Profile, write_profile
-from tests.compare.folders import oprag, write_experiment
+from tests.cli.commands import run as oprag
+from tests.compare.folders import write_experiment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and signals of Unix")
 

@@ -10,7 +10,8 @@ import pytest
 from oprag.compare import Results
 from oprag.compare.db.results_file import ResultsFile
 from oprag.errors import ResultsFileError
-from tests.compare.folders import oprag, write_experiment
+from tests.cli.commands import run as oprag
+from tests.compare.folders import write_experiment
 from tests.security.fuzzing import permissive
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n"

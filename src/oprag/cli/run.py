@@ -46,7 +46,6 @@ __all__ = [
     "minimum_of",
     "plan_as_json",
     "plan_of",
-    "progress_text",
     "run_and_print",
 ]
 
@@ -205,7 +204,7 @@ def _run(experiment: Experiment, path: Path, how: Running, *, measure: bool, ray
     is_new = not path.exists()
 
     def show(now: RunReport) -> None:
-        progress.update(now.done, now.total, progress_text(now, priced=bool(experiment.prices)))
+        progress.update(now.done, now.total, _progress_text(now, priced=bool(experiment.prices)))
 
     with redirect_stdout(sys.stderr):
         try:
@@ -262,7 +261,7 @@ def _reasons(plan: Plan, experiment: Experiment) -> Iterator[str]:
             yield f"the limit of {limit:,} {name} is not enough: {more}"
 
 
-def progress_text(now: RunReport, *, priced: bool) -> str:
+def _progress_text(now: RunReport, *, priced: bool) -> str:
     """Describe the progress of a run on one line."""
     parts = [f"stopping, {now.running:,} calls in progress"] if now.outcome else []
     parts.append(f"{now.done:,}/{now.total:,} answers")

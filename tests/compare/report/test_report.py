@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,14 +24,44 @@ from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import frame, made
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows
-from tests.compare.report.grids import full_experiment, ran, reader
 from tests.compare.report.parsed import page_of
+
+FULL: list[dict[str, Any]] = [
+    {
+        "chunk_size": 16,
+        "order": ["source", "rank"],
+        "k": [1, 4, 16],
+        "similarity_threshold": ["none", 0.3],
+        "redundancy_threshold": ["none", 0.98],
+    },
+    {"chunk_size": 16, "method": ["self_route", "long_context"], "k": [1, 4]},
+    {"method": "closed_book"},
+]
+
+
+def reader(text):
+    """Who finds the answer where it stands, and else says that there is none."""
+    asked = re.findall(r"Who is the keeper of the (\w+ number \d+)\?", text)
+    found = re.search(rf"The keeper of the {re.escape(asked[-1])} is (\w+)\.", text) if asked else None
+    if found is not None:
+        return found[1]
+    return "unanswerable" if "unanswerable" in text else "Nobody knows"
+
+
+def ran(wanted, path):
+    """The results file of an experiment that was run."""
+    report = run(wanted, path)
+    assert report.complete, report
+    return path
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Results with everything in them, some of it measured."""
-    path = ran(full_experiment(), tmp_path_factory.mktemp("full") / "r.db")
+    path = ran(
+        experiment(RecordingModel(reader), grid=FULL, data=keepers(documents=2, questions=5)),
+        tmp_path_factory.mktemp("full") / "r.db",
+    )
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
             "UPDATE answers SET seconds = iif(\"values\" ->> 'method' = 'closed_book', 0.25, 1 + cells.rowid), "
