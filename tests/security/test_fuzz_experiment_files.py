@@ -13,68 +13,9 @@ import pytest
 from oprag.compare.experiment import Experiment
 from oprag.compare.plan import make_plan
 from oprag.errors import OpragError
-from tests.compare.folders import write_data
+from tests.compare.folders import EVERYTHING, write_data
 from tests.security.fuzzing import cases, check_message, mutated
 
-EXPERIMENT = '''\
-name = "all of it"
-metrics = ["token_f1", "evidence_coverage", "correct"]
-count_tokens = "words"
-score_embedder = "local"
-max_concurrency = 3
-give_up_after = 7
-[data.book]
-path = "data/questions.jsonl"
-format = "oprag"
-sample = 1
-seed = 5
-[data.other]
-path = "data"
-sample = 1
-[models.quick]
-use = "openai:gpt-5-mini"
-temperature = 0
-max_tokens = 50
-base_url = "http://localhost:1/v1"
-max_retries = 4
-[models.small]
-use = "local"
-[embedders.first]
-use = "local"
-question_prefix = "Find: "
-tokenizer = "local"
-[prompts]
-answer = """
-{context}
-{question}"""
-[judges.correct]
-model = "quick"
-prompt = "{question} {answers} {answer}"
-grades = {good = 1, bad = 0}
-[prices.quick]
-input = 0.15
-output = 0.60
-[prices.small]
-input = 0
-output = 0
-[limits]
-calls = 10_000
-money = 10.0
-[[grid]]
-method = ["stuff", "closed_book"]
-order = ["source", "random"]
-seed = [1, 2]
-k = 2
-similarity_threshold = ["none", 0.3]
-header = "[{source}]"
-data = "book"
-model = "quick"
-[[grid]]
-method = "context_only"
-store = "index"
-k = 2
-stitch = false
-'''
 KEYS = [
     "use",
     "base_url",
@@ -148,7 +89,7 @@ def test_mutated_experiment_files_are_planned_or_refused(folder):
     memory = peak()
     try:
         for seed in range(cases()):
-            path.write_bytes(mutated(EXPERIMENT, random.Random(seed), KEYS, TABLES))
+            path.write_bytes(mutated(EVERYTHING, random.Random(seed), KEYS, TABLES))
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             watch.on = True
             try:

@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import random
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 
+from oprag._internal.warn import forget
 from oprag.context import Context
+from oprag.errors import PositionWarning
 from oprag.stores import StoreAdapter
 from oprag.stores.adapter import adapter_of
 from tests.integration.stores.corpus import Corpus
 
-__all__ = ["adapter_of_store", "check", "check_similarities", "kinds_of_values", "numbers", "tenants"]
+__all__ = [
+    "CHUNKS",
+    "WAYS",
+    "adapter_of_store",
+    "ask",
+    "check",
+    "check_similarities",
+    "documents_of",
+    "in_order",
+    "kinds_of_values",
+    "numbers",
+    "tenants",
+    "texts_of",
+    "told_by",
+]
+
+CHUNKS = 60
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+def ask(way: str, retriever: Any, question: str, **options: Any) -> Context:
+    context: Context
+    if way == "sync":
+        context = retriever.get_context(question, **options)
+    else:
+        context = asyncio.run(retriever.aget_context(question, **options))
+    return context
+
+
+def documents_of(corpus: Corpus, tenant: str = "red") -> list[Document]:
+    """The first chunks of the corpus."""
+    return [
+        Document(text, metadata=corpus.metadata(number, tenant)) for number, text in enumerate(corpus.texts[:CHUNKS])
+    ]
+
+
+def texts_of(seed: int, count: int = CHUNKS) -> list[str]:
+    """Texts that overlap, of one source of random letters."""
+    chance = random.Random(seed)
+    text = "".join(chance.choices("abdefgilmnoprstu      ", k=count * 160))
+    return [text[start : start + 200] for start in range(0, len(text) - 40, 160)]
+
+
+def told_by(search: Any, question: str) -> tuple[Any, list[str]]:
+    """What a search finds, and the warnings about it."""
+    forget()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = search(question)
+    return found, [str(warning.message) for warning in caught if issubclass(warning.category, PositionWarning)]
+
+
+def in_order(found: Iterable[str], texts: Sequence[str], least: int = 8) -> bool:
+    """Whether at least so many of these texts were found, in their order."""
+    there = [texts.index(text) for text in found if text in texts]
+    return len(there) >= least and there == sorted(there)
 
 
 def numbers(context: Context) -> list[int]:

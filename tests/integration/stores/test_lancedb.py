@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
-from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever, write_positions
-from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
+from tests.integration.stores.checks import WAYS, adapter_of_store, ask, check_similarities, documents_of, numbers
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings
 
 pytestmark = pytest.mark.integration
-
-CHUNKS = 60
-WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
 def store_at(folder: Path, corpus: Corpus, **options: Any) -> Any:
@@ -31,15 +25,8 @@ def store_at(folder: Path, corpus: Corpus, **options: Any) -> Any:
 
 
 def add(store: Any, corpus: Corpus, tenant: str = "red") -> None:
-    documents = [
-        Document(text, metadata=corpus.metadata(number, tenant)) for number, text in enumerate(corpus.texts[:CHUNKS])
-    ]
-    store.add_documents(documents)
+    store.add_documents(documents_of(corpus, tenant))
     store.embeddings.forget()
-
-
-def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context:
-    return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
 
 
 @WAYS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -13,10 +12,9 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from oprag import PositionKind
-from oprag.context import Context
 from oprag.langchain import OrderPreservingRetriever
 from oprag.stores.adapter import adapter_of
-from tests.integration.stores.checks import check, kinds_of_values, numbers, tenants
+from tests.integration.stores.checks import ask, check, kinds_of_values, numbers, tenants
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import FORMS, OPTIONS, TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
@@ -71,12 +69,6 @@ def case(request: pytest.FixtureRequest, cases: Callable[[Kind], Case]) -> Case:
     case = cases(request.param)
     case.embeddings.forget()
     return case
-
-
-def ask(way: str, retriever: OrderPreservingRetriever, question: str, **options: Any) -> Context:
-    if way == "sync":
-        return retriever.get_context(question, **options)
-    return asyncio.run(retriever.aget_context(question, **options))
 
 
 @EACH_WAY

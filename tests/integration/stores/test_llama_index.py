@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
-from oprag.context import Context
 from oprag.llama_index import OrderPreservingRetriever
-from tests.integration.stores.checks import check, kinds_of_values, numbers, tenants
+from tests.integration.stores.checks import ask, check, kinds_of_values, numbers, tenants
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import OPTIONS, TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
@@ -79,12 +77,6 @@ def case(request: pytest.FixtureRequest, cases: Callable[[Kind], Case]) -> Case:
     case = cases(request.param)
     case.embeddings.forget()
     return case
-
-
-def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context:
-    if way == "sync":
-        return retriever.get_context(question)
-    return asyncio.run(retriever.aget_context(question))
 
 
 @each(KINDS)

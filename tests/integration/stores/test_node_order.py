@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -22,14 +21,13 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import ValidationError
 
 from oprag import PositionKind
-from oprag._internal.warn import forget
-from oprag.errors import PositionWarning
 from oprag.llama_index import (
     OrderPreservingPostprocessor,
     OrderPreservingQueryEngine,
     OrderPreservingRetriever,
     StampPositions,
 )
+from tests.integration.stores.checks import in_order, texts_of, told_by
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.llama_index_stores import DIMENSION, KINDS
 
@@ -81,18 +79,10 @@ def fill(places: Places, request: pytest.FixtureRequest) -> Iterator[Fill]:
         yield make
 
 
-def prose(seed: int, length: int) -> str:
-    chance = random.Random(seed)
-    return "".join(chance.choices("abdefgilmnoprstu      ", k=length))
-
-
 def windows(source: str, seed: int, tenant: str = "red", count: int = 60) -> list[TextNode]:
     """Nodes that overlap, without a position and without links."""
-    text = prose(seed, count * 160)
-    return [
-        TextNode(text=text[start : start + 200], metadata={"file_name": source, "tenant": tenant})
-        for start in range(0, len(text) - 40, 160)
-    ]
+    about = {"file_name": source, "tenant": tenant}
+    return [TextNode(text=text, metadata=dict(about)) for text in texts_of(seed, count)]
 
 
 def in_turn(*sources: list[TextNode]) -> list[TextNode]:
@@ -106,21 +96,11 @@ def insert(index: VectorStoreIndex, nodes: list[TextNode], batch: int = 25) -> N
 
 def asked(retriever: OrderPreservingRetriever) -> tuple[list[Any], list[str]]:
     """The nodes for a question, and the warnings about it."""
-    forget()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = retriever.retrieve(QUESTION)
-    return found, [str(warning.message) for warning in caught if issubclass(warning.category, PositionWarning)]
+    return told_by(retriever.retrieve, QUESTION)
 
 
-def numbers(found: Iterable[Any], nodes: list[TextNode]) -> list[int]:
-    at = {node.text: number for number, node in enumerate(nodes)}
-    return [at[one.node.text] for one in found if one.node.text in at]
-
-
-def in_order(found: Iterable[Any], nodes: list[TextNode], least: int = 8) -> bool:
-    there = numbers(found, nodes)
-    return len(there) >= least and there == sorted(there)
+def follow(found: Iterable[Any], nodes: list[TextNode], least: int = 8) -> bool:
+    return in_order([one.node.text for one in found], [node.text for node in nodes], least)
 
 
 # The sequence of the store.
@@ -133,8 +113,8 @@ def test_batches_and_sources_in_turn(kind: str, fill: Fill):
     insert(index, in_turn(first, second))
     retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50))
     found, told = asked(retriever)
-    assert in_order(found, first)
-    assert in_order(found, second)
+    assert follow(found, first)
+    assert follow(found, second)
     assert told == []
     sources = retriever.get_context(QUESTION).sources
     assert {source.kind for source in sources} == {PositionKind.STORE}
@@ -156,8 +136,8 @@ def test_deletions(kind: str, fill: Fill):
         (OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 50)), [True]),
     ):
         found, told = asked(one)
-        assert in_order(found, first)
-        assert in_order(found, second)
+        assert follow(found, first)
+        assert follow(found, second)
         assert ["in the order in which they were added to the store" in message for message in told] == warned
 
 
@@ -168,7 +148,7 @@ def test_tenants_are_kept_apart(kind: str, fill: Fill):
     filters = MetadataFilters(filters=[MetadataFilter(key="tenant", value="red")])
     retriever = OrderPreservingRetriever(retriever=VectorIndexRetriever(index, 40, filters=filters))
     found, told = asked(retriever)
-    assert in_order(found, mine, least=40)
+    assert follow(found, mine, least=40)
     assert told == []
     assert "59 of 59 neighbors overlap" in retriever.get_context(QUESTION).sources[0].field
 

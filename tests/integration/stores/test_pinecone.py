@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from collections.abc import Iterator
 from typing import Any
@@ -10,17 +9,14 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from oprag.context import Context
 from oprag.errors import EmbeddingError
 from oprag.langchain import OrderPreservingRetriever
 from tests.integration.pinecone_stub import API_KEY, PineconeStub, Request, serve_pinecone
-from tests.integration.stores.checks import check
+from tests.integration.stores.checks import WAYS, ask, check
 from tests.integration.stores.corpus import OPTIONS, TENANTS, Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings
 
 pytestmark = pytest.mark.integration
-
-WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +44,6 @@ def store_at(stub: PineconeStub, embeddings: KnownEmbeddings, *, key: str = API_
     from langchain_pinecone import PineconeVectorStore
 
     return PineconeVectorStore(embedding=embeddings, host=stub.host, pinecone_api_key=key, **options)
-
-
-def ask(way: str, retriever: OrderPreservingRetriever, question: str, **options: Any) -> Context:
-    if way == "sync":
-        return retriever.get_context(question, **options)
-    return asyncio.run(retriever.aget_context(question, **options))
 
 
 def asked(stub: PineconeStub, path: str) -> list[Request]:

@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 
 from oprag.context import Context
 from oprag.errors import OptionError
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
-from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
+from tests.integration.stores.checks import (
+    CHUNKS,
+    WAYS,
+    adapter_of_store,
+    ask,
+    check_similarities,
+    documents_of,
+    numbers,
+)
 from tests.integration.stores.corpus import Corpus, identify
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
 pytestmark = pytest.mark.integration
-
-CHUNKS = 60
-WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
 @pytest.fixture(params=["psycopg", "asyncpg"])
@@ -35,16 +39,6 @@ def engine(driver: str, postgres: Callable[[str], str]) -> Iterator[Any]:
     engine = PGEngine.from_connection_string(postgres(driver))
     yield engine
     asyncio.run(engine.close())
-
-
-def documents_of(corpus: Corpus) -> list[Document]:
-    return [
-        Document(text, metadata=corpus.metadata(number, "red")) for number, text in enumerate(corpus.texts[:CHUNKS])
-    ]
-
-
-def ask(way: str, retriever: OrderPreservingRetriever, question: str) -> Context:
-    return retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
 
 
 @WAYS
@@ -149,7 +143,7 @@ def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Calla
     found = {node.node_id for node in inner.retrieve(question)}
     embeddings.forget()
     retriever = NodeRetriever(retriever=inner, similarity_threshold=-1)
-    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    context = ask(way, retriever, question)
     assert {chunk.id for chunk in context.kept} == found
     assert numbers(context) == sorted(numbers(context))
     for chunk in context.kept:

@@ -10,13 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from llama_index.core import StorageContext, VectorStoreIndex
 
 from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.listing import chunks_in_search
-from tests.integration.stores.checks import adapter_of_store, check_similarities, numbers
+from tests.integration.stores.checks import (
+    CHUNKS,
+    WAYS,
+    adapter_of_store,
+    ask,
+    check_similarities,
+    documents_of,
+    numbers,
+)
 from tests.integration.stores.corpus import Corpus
 from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
 
@@ -25,7 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant:UserWarning"),
 ]
 
-CHUNKS = 60
 IDS = {
     "numbers": lambda number: number + 1,
     "with_dashes": lambda number: str(uuid.uuid5(uuid.NAMESPACE_URL, str(number))),
@@ -41,12 +47,6 @@ def client() -> Iterator[Any]:
     client = QdrantClient(":memory:")
     yield client
     client.close()
-
-
-def documents_of(corpus: Corpus) -> list[Document]:
-    return [
-        Document(text, metadata=corpus.metadata(number, "red")) for number, text in enumerate(corpus.texts[:CHUNKS])
-    ]
 
 
 def store_of(corpus: Corpus, client: Any, mode: str, ids: list[Any]) -> Any:
@@ -98,7 +98,7 @@ def test_ids_of_documents(form: str, corpus: Corpus, client: Any):
 
 
 @pytest.mark.parametrize("form", ["with_dashes", "without_dashes", "in_capitals"])
-@pytest.mark.parametrize("way", ["sync", "async"])
+@WAYS
 def test_ids_of_nodes(form: str, way: str, corpus: Corpus, client: Any):
     from llama_index.vector_stores.qdrant import QdrantVectorStore
     from qdrant_client import AsyncQdrantClient
@@ -119,19 +119,19 @@ def test_ids_of_nodes(form: str, way: str, corpus: Corpus, client: Any):
         index = VectorStoreIndex.from_vector_store(store, embed_model=model)
     embeddings.forget()
     retriever = NodeRetriever(retriever=index.as_retriever(similarity_top_k=20), similarity_threshold=-1)
-    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    context = ask(way, retriever, question)
     assert embeddings.embedded == (1, 0)
     check_similarities(context, corpus, question)
 
 
-@pytest.mark.parametrize("way", ["sync", "async"])
+@WAYS
 def test_a_hybrid_search_is_one_by_words(way: str, corpus: Corpus, client: Any):
     question, *_ = corpus.questions
     store = store_of(corpus, client, "hybrid", ids_of("with_dashes"))
     found = store.similarity_search(question, k=20)
     store.embeddings.forget()
     retriever = OrderPreservingRetriever(vectorstore=store, k=20, similarity_threshold=-1)
-    context = retriever.get_context(question) if way == "sync" else asyncio.run(retriever.aget_context(question))
+    context = ask(way, retriever, question)
     assert numbers(context) == sorted(document.metadata["chunk_index"] for document in found)
     # The store embeds the question by itself, and its vectors are read.
     assert store.embeddings.questions == [question] * 2

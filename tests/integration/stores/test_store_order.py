@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
 from oprag import PositionKind
-from oprag._internal.warn import forget
-from oprag.errors import PositionWarning
 from oprag.langchain import OrderPreservingRetriever
+from tests.integration.stores.checks import in_order, texts_of, told_by
 
 pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -50,12 +48,7 @@ def store_of(name: str, folder: Path) -> Any:
 
 def windows(source: str, seed: int, tenant: str = "red", count: int = 60) -> list[Document]:
     """Chunks that overlap, without a position."""
-    chance = random.Random(seed)
-    text = "".join(chance.choices("abdefgilmnoprstu      ", k=count * 160))
-    return [
-        Document(text[start : start + 200], metadata={"source": source, "tenant": tenant})
-        for start in range(0, len(text) - 40, 160)
-    ]
+    return [Document(text, metadata={"source": source, "tenant": tenant}) for text in texts_of(seed, count)]
 
 
 def add(store: Any, documents: list[Document], batch: int = 25) -> list[str]:
@@ -76,21 +69,11 @@ def delete(store: Any, ids: list[str], documents: list[Document]) -> None:
 
 def asked(retriever: OrderPreservingRetriever) -> tuple[list[Document], list[str]]:
     """The documents for a question, and the warnings about it."""
-    forget()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = retriever.invoke(QUESTION)
-    return found, [str(warning.message) for warning in caught if issubclass(warning.category, PositionWarning)]
+    return told_by(retriever.invoke, QUESTION)
 
 
-def numbers(found: list[Document], chunks: list[Document]) -> list[int]:
-    at = {chunk.page_content: number for number, chunk in enumerate(chunks)}
-    return [at[document.page_content] for document in found if document.page_content in at]
-
-
-def in_order(found: list[Document], chunks: list[Document], least: int = 8) -> bool:
-    there = numbers(found, chunks)
-    return len(there) >= least and there == sorted(there)
+def follow(found: list[Document], chunks: list[Document], least: int = 8) -> bool:
+    return in_order([one.page_content for one in found], [one.page_content for one in chunks], least)
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -101,8 +84,8 @@ def test_batches_deletions_and_sources_in_turn(name: str, tmp_path: Path):
     ids = add(store, mixed)
     retriever = OrderPreservingRetriever(vectorstore=store, k=50)
     found, told = asked(retriever)
-    assert in_order(found, first)
-    assert in_order(found, second)
+    assert follow(found, first)
+    assert follow(found, second)
     assert told == []
     assert asyncio.run(retriever.ainvoke(QUESTION)) == found
     assert {source.kind for source in retriever.get_context(QUESTION).sources} == {PositionKind.STORE}
@@ -111,8 +94,8 @@ def test_batches_deletions_and_sources_in_turn(name: str, tmp_path: Path):
     # What the deleted chunks confirmed is remembered; for others some neighbors do not overlap any more.
     for one, warned in ((retriever, []), (OrderPreservingRetriever(vectorstore=store, k=50), [True])):
         found, told = asked(one)
-        assert in_order(found, first)
-        assert in_order(found, second)
+        assert follow(found, first)
+        assert follow(found, second)
         assert ["in the order in which they were added to the store" in message for message in told] == warned
 
 
@@ -126,7 +109,7 @@ def test_tenants_are_kept_apart(name: str, tmp_path: Path):
     if not name.startswith("faiss"):
         del search["fetch_k"]
     found, _ = asked(OrderPreservingRetriever(vectorstore=store, k=40, search_kwargs=search))
-    assert in_order(found, mine, least=40)
+    assert follow(found, mine, least=40)
 
 
 @pytest.mark.parametrize("name", ["chroma", "chroma on disk"])
@@ -138,4 +121,4 @@ def test_an_update_keeps_its_place(name: str, tmp_path: Path):
     chunks[20] = Document(f"{text[:90]} and so on {text[110:]}", metadata=chunks[20].metadata)
     store.update_documents([ids[20]], [chunks[20]])
     found, _ = asked(OrderPreservingRetriever(vectorstore=store, k=len(chunks)))
-    assert numbers(found, chunks) == list(range(len(chunks)))
+    assert [one.page_content for one in found] == [one.page_content for one in chunks]
