@@ -40,6 +40,8 @@ def test_a_document_its_questions_and_a_model(folder):
     profile = read_profile("oprag.toml")
     assert profile.context["order"] == "source"
     assert 150 <= profile.context["token_budget"] <= 300
+    assert profile.method["method"] == "stuff"
+    assert "splitter=words, chunk_size=14" in profile.about["retrieval"]
     assert result.stderr.endswith("Profile: oprag.toml\n")
     # The same command again asks nothing.
     again = sweep(*command)

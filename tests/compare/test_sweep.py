@@ -4,13 +4,11 @@ from typing import Any
 
 import pytest
 
-from oprag import ContextOptions
 from oprag._internal.tokens import approximate_tokens
 from oprag.compare import DataSet, Evidence, ModelSpec, Question, compare, read_data, sweep_experiment
 from oprag.errors import ExperimentError, OptionError
 from oprag.index.splitting import Split, pieces_of
 from oprag.index.tokenizers import tokenizer_named
-from oprag.methods.profile import read_profile, write_profile
 from tests.compare.spending import reader, write_ledgers
 
 WORDS = {"splitter": "words", "chunk_size": 14}
@@ -169,26 +167,3 @@ def test_the_control_is_not_deployed_and_ties_go_to_source(data, tmp_path):
 
 def count_characters(text):
     return len(text)
-
-
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sweep")
-    book, asked = write_ledgers(folder, questions=80)
-    grid = {"token_budget": [20, 60, 150, 300, 900], **WORDS}
-    return compare(sweep_experiment(read_data(asked, documents=book), grid=grid, models=MODELS), folder / "sweep.db")
-
-
-def test_the_setting_to_deploy_is_a_profile_that_gives_the_same_contexts(swept, tmp_path):
-    chosen = swept.deployed()
-    assert chosen.values["order"] == "source"
-    assert 150 <= chosen.values["token_budget"] <= 300
-    write_profile(swept.deployed().profile(), tmp_path / "oprag.toml")
-    profile = read_profile(tmp_path / "oprag.toml")
-    options = ContextOptions(**profile.context)
-    assert (options.order, options.token_budget, options.k) == (
-        *("source", chosen.values["token_budget"]),
-        chosen.values["k"],
-    )
-    assert profile.method["method"] == "stuff"
-    assert "splitter=words, chunk_size=14" in profile.about["retrieval"]

@@ -1,16 +1,12 @@
 import gc
 
-import numpy as np
-import pytest
-
-from oprag import Chunk, build_context
+from oprag import Chunk
 from oprag.compare.data.data_set import DataSet, Evidence, Question
 from oprag.compare.plan import MemoryCache
 from oprag.compare.providers.specs import EmbedderSpec
 from oprag.compare.running.prepared import PreparedExperiment
 from oprag.compare.running.retrieval import Index, Retrieval, VectorSource
 from oprag.compare.running.run import run
-from oprag.index.document_index import DocumentIndex
 from oprag.index.splitting import Split
 from oprag.index.tokenizers import NamedTokenizer
 from tests.compare import made_up_stores
@@ -28,29 +24,6 @@ STORES = "mine", "index"
 def made(split=EIGHT, keeper=None, words=None):
     source = VectorSource(words or Words(), keeper or MemoryCache())
     return Index(DOCUMENTS, split, NamedTokenizer("words", "words", len, word_offsets), source)
-
-
-@pytest.mark.parametrize("search", ["dense", "bm25", "hybrid"])
-@pytest.mark.parametrize("split", [Split("tokens", 8), Split("words", 10, 3), Split("tokens", 16, 4)])
-def test_hits_are_those_of_a_document_index(search, split):
-    depths = [1, 2, 7, 30, 1_000, None]
-    index = made(split)
-    direct = DocumentIndex.from_texts(
-        DOCUMENTS, Words(), word_offsets, splitter=split.splitter, chunk_size=split.size, chunk_overlap=split.overlap
-    )
-    assert len(index.chunks) == len(direct)
-    for question in QUESTIONS:
-        for depth in depths:
-            found = index.given(question, search, "index", depth, with_vectors=True)
-            expected = direct.search(question, depth or len(direct), search)
-            assert [(chunk.text, chunk.rank, chunk.metadata) for chunk in found.chunks] == [
-                (chunk.text, chunk.rank, chunk.metadata) for chunk in expected
-            ]
-            assert [chunk.score for chunk in found.chunks] == pytest.approx(
-                [chunk.score for chunk in expected], abs=1e-6
-            )
-            for one, other in zip(found.chunks, expected, strict=True):
-                assert np.allclose(np.asarray(one.vector), np.asarray(other.vector))
 
 
 def test_own_stores_are_searched_for_each_depth_and_closed_after_use(tmp_path, monkeypatch):
@@ -107,46 +80,6 @@ def test_words_are_counted_in_the_unit_of_the_embedder():
 def retrieval_of(small):
     prepared = PreparedExperiment(small)
     return prepared, Retrieval(prepared, MemoryCache())
-
-
-def test_contexts_are_those_of_build_context():
-    small = experiment(
-        RecordingModel(),
-        grid={
-            "k": 6,
-            "max_candidates": 9,
-            "splitter": "words",
-            "chunk_size": 30,
-            "order": ["source", "edges"],
-            "similarity_threshold": ["none", 0.4],
-            "neighbors": [0, 1],
-            "token_budget": ["none", 150],
-            "cite": [False, True],
-        },
-    )
-    prepared, retrieval = retrieval_of(small)
-    data = small.data["keepers"]
-    for item in prepared.items():
-        cell, question = item.cell, item.question
-        direct = DocumentIndex.from_texts(
-            {name: data.documents[name] for name in question.documents},
-            Words(),
-            word_offsets,
-            splitter="words",
-            chunk_size=30,
-        )
-        (found,) = retrieval.contexts(cell, question, [question.text])
-        expected = build_context(
-            direct.search(question.text, 9),
-            cell.options.numbered(cell.context_options),
-            question_vector=direct.question_vector(question.text),
-            read_neighbors=direct.neighbors,
-        )
-        assert found.text == expected.text
-        assert found.tokens == expected.tokens
-        assert [drop.reason for drop in found.dropped] == [drop.reason for drop in expected.dropped]
-        # Cells that want the same get the same.
-        assert retrieval.contexts(cell, question, [question.text])[0] is found
 
 
 def test_several_documents_are_searched_together(tmp_path):

@@ -121,17 +121,11 @@ def test_ids_that_are_not_given_are_the_file_and_the_line(tmp_path):
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [
-        (
-            [{"start": 0, "end": 54}],
-            "evidence[0] must be a non-empty span of the document 'q-1', which has 53 characters",
-        ),
         ([{"start": 0, "end": 1}, {"start": 60, "end": 61}], "evidence[1] must be a non-empty span of"),
-        ([{"start": 5, "end": 5}], "got 5 to 5"),
         ([{"start": -1, "end": 5}], "evidence[0].start must be an integer >= 0, got -1"),
         ([{"start": "0", "end": 5}], "evidence[0].start must be an integer >= 0, got '0'"),
         ([[0, 5]], "evidence[0] must be a mapping, got [0, 5]"),
         ({"start": 0, "end": 5}, "evidence must be a list, got a mapping"),
-        ([{"start": 0, "end": 5, "document": "other"}], "is in 'other', which is not a document of the question: q-1"),
         ([{"start": 0, "end": 5, "document": 1}], "evidence[0].document must be a string"),
     ],
 )
