@@ -23,7 +23,6 @@ from oprag.compare.analysis.best import Curve, choose_economical
 from oprag.compare.analysis.differences import SettingDifference, changes_since
 from oprag.compare.analysis.settings import ORDERED_AXES, amount, by_data, money_text
 from oprag.compare.analysis.summary import SettingSummary
-from oprag.compare.data.data_set import files_of
 from oprag.compare.db.records import Failure
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.experiment import Experiment
@@ -91,9 +90,10 @@ def run_and_print(
         one, *_ = names = sorted(sets)
         advice = f"name one in the grid, such as data = {one!r}"
         raise OptionError(f"--write-profile: each data set has a setting to deploy of its own; {advice}", names)
+    inputs = [path, *read, *(file for data_set in experiment.data.values() for file in data_set.files)]
     for target, kind in ((csv, CSV), (profile, PROFILE)):
         if target is not None:
-            check_target(target, path, *read, *files_of(experiment.data), kind=kind)
+            check_target(target, *inputs, kind=kind)
     if note and not how.as_json:
         print_status(note)
     plan, report = _run(experiment, path, how, measure=measure, ray=ray)

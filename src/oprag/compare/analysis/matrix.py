@@ -184,7 +184,7 @@ class ResultMatrix:
 def matrix_of(reader: ResultsReader) -> ResultMatrix:
     """Read the scores and costs of the reader's experiment."""
     grid = _grid_values(reader.described)
-    on_axes = [{name: _hashable(cell.values.get(name, axes()[name].default)) for name in grid} for cell in reader.cells]
+    on_axes = [{name: cell.values.get(name, axes()[name].default) for name in grid} for cell in reader.cells]
     placed = [cell._replace(values=values) for cell, values in zip(reader.cells, on_axes, strict=True)]
     cells = sorted(placed, key=lambda cell: _place_in_grid(cell.values, grid))
     row_of = {cell.key: row for row, cell in enumerate(cells)}
@@ -227,17 +227,12 @@ def _grid_values(described: Mapping[str, Any]) -> dict[str, list[Any]]:
     listed: dict[str, list[Any]] = {}
     for grid in described.get("grid", ()):
         for name, values in grid.items():
-            listed.setdefault(name, []).extend(map(_hashable, values))
+            listed.setdefault(name, []).extend(values)
     for name, part in (("data", "data"), ("embedder", "embedders"), ("model", "models")):
         listed.setdefault(name, list(described.get(part, ())))
     # The seed and the repeat do not distinguish settings, so they come last.
     names = sorted(dict.fromkeys([*listed, *axes()]), key=lambda name: name in AVERAGED)
     return {name: listed.get(name, []) for name in names if name in axes()}
-
-
-def _hashable(value: Any) -> Any:
-    """A hashable form of a value: tuples, such as several metadata keys, come back from JSON as lists."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 def _place_in_grid(values: Mapping[str, Any], grid: Mapping[str, list[Any]]) -> list[int]:

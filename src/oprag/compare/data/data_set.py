@@ -13,7 +13,7 @@ from oprag._internal.masking import describe, listed
 from oprag.errors import DataError, OptionError
 from oprag.options import check_count
 
-__all__ = ["DataSet", "DocumentText", "Evidence", "Question", "files_of", "page_starts", "problem_of", "whole_text"]
+__all__ = ["DataSet", "DocumentText", "Evidence", "Question", "page_starts", "problem_of", "whole_text"]
 
 _BETWEEN_PAGES = "\n\n"
 
@@ -134,11 +134,6 @@ class DataSet:
             return self
         drawn = sorted(random.Random(seed).sample(range(len(self.questions)), count))
         return replace(self, questions=tuple(self.questions[number] for number in drawn))
-
-
-def files_of(data: Mapping[str, DataSet]) -> list[Path]:
-    """Files that the data sets were read from."""
-    return [path for data_set in data.values() for path in data_set.files]
 
 
 def problem_of(question: Question, documents: Mapping[str, DocumentText]) -> str | None:

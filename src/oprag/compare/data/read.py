@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
@@ -179,20 +178,24 @@ class _Question(Row):
 def _add(builder: DataSetBuilder, record: Record, line: Line, library: Documents | None) -> None:
     """Add a question of our own format."""
     row = _Question.of(line)
-    about, choices = dict(row.about), row.choices or ()
+    about, choices = dict(row.about), tuple(row.choices or ())
     sources = about.get("source_documents")
     if library and sources and isinstance(sources, list) and all(one in library.names for one in sources):
         row.document = about.pop("source_documents")
-    documents = _documents(builder, record, row, library)
-    builder.question(
-        id=row.id or record.name,
-        text=row.question,
-        documents=documents,
-        answers=row.answers,
-        choices=choices,
-        right_choice=None if row.right_choice is None else _right_choice(row.right_choice, choices),
-        evidence=_evidence(row.evidence or (), documents),
-        about=about,
+    documents = tuple(dict.fromkeys(_documents(builder, record, row, library)))
+    right = None if row.right_choice is None else _right_choice(row.right_choice, choices)
+    builder.add(
+        Question(
+            id=row.id or record.name,
+            text=row.question,
+            documents=documents,
+            # Without gold answers, the right choice is the gold answer.
+            answers=tuple(row.answers or ([] if right is None else [choices[right]])),
+            choices=choices,
+            right_choice=right,
+            evidence=tuple(_evidence(row.evidence or (), documents)),
+            about={name: _plain(value) for name, value in about.items() if value is not None},
+        )
     )
 
 
@@ -204,7 +207,8 @@ def _documents(builder: DataSetBuilder, record: Record, row: _Question, library:
     if len(given) != 1:
         raise RecordError(f"must have exactly one of the fields 'document', 'path' and 'text', got {given or 'none'}")
     if row.text is not None:
-        return [builder.context(row.text, record.name)]
+        # Equal texts are one document.
+        return [builder.document(row.text, record.name, partial(str, row.text))]
     if row.path is not None:
         folder = builder.path if builder.path.is_dir() else builder.path.parent
         file = file_inside(folder, row.path)
@@ -287,38 +291,13 @@ class DataSetBuilder:
             self._names[key] = name
         return self._names[key]
 
-    def context(self, text: str, name: str) -> str:
-        """Add a document that is part of a question record and return its name; equal texts are one document."""
-        return self.document(text, name, lambda: text)
-
-    def question(
-        self,
-        *,
-        id: str,  # noqa: A002  # field name of Question
-        documents: Iterable[str],
-        answers: Iterable[str] = (),
-        choices: Iterable[str] = (),
-        evidence: Iterable[Evidence] = (),
-        about: Mapping[str, Any] | None = None,
-        **fields: Any,
-    ) -> None:
-        """Add a question about added documents; without gold answers, the correct choice is the gold answer."""
-        if id in self._questions:
-            raise RecordError(f"the id {describe(id)} is used twice; ids must be unique")
-        question = Question(
-            id=id,
-            documents=tuple(dict.fromkeys(documents)),
-            answers=tuple(answers),
-            choices=tuple(choices),
-            evidence=tuple(evidence),
-            about={name: _plain(value) for name, value in (about or {}).items() if value is not None},
-            **fields,
-        )
+    def add(self, question: Question) -> None:
+        """Add a question about added documents."""
+        if question.id in self._questions:
+            raise RecordError(f"the id {describe(question.id)} is used twice; ids must be unique")
         if problem := problem_of(question, self._documents):
             raise RecordError(problem)
-        if question.labels and not question.answers:
-            question = replace(question, answers=question.labels[:1])
-        self._questions[id] = question
+        self._questions[question.id] = question
 
     def data_set(self, name: str) -> DataSet:
         """Return the finished data set; raises if it has no questions."""

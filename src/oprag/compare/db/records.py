@@ -104,7 +104,7 @@ def named_error(error: BaseException | None, max_length: int | None = None) -> s
 
 Count = Annotated[int, Field(ge=0, le=10**12)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
-Plain = bool | int | Number | str | list[str] | None  # a list has several metadata keys
+Plain = bool | int | Number | str | None
 Vector = NDArray[np.float32]
 Masked = Annotated[str, AfterValidator(without_keys)]  # files of others may contain secrets in messages
 
