@@ -1,4 +1,4 @@
-"""Packages of providers, as LangChain's `init_chat_model` finds them under `langchain_groq` and `langchain_ollama`."""
+"""Packages of providers, as LangChain finds them under `langchain_groq`, `langchain_ollama` and `langchain_cohere`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import model_validator
 
 from tests.compare import spending
+from tests.helpers import WordEmbedder
 
 if TYPE_CHECKING:
     import pytest
 
 MODULE = "langchain_groq"
 FREE_MODULE = "langchain_ollama"
+EMBEDDINGS_MODULE = "langchain_cohere"
 
 
 def _prompt_of(messages: list[BaseMessage]) -> str:
@@ -97,10 +100,39 @@ class ChatOllama(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
 
 
+class CohereEmbeddings(Embeddings):
+    """Does what its model name says, and remembers what it embedded."""
+
+    documents: ClassVar[list[str]] = []
+    questions: ClassVar[list[str]] = []
+
+    def __init__(self, model: str) -> None:
+        if model == "keyless":
+            raise ValueError("Did not find cohere_api_key\nFor troubleshooting, visit https://a.page")
+        self.model = model
+        self._words = WordEmbedder()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        if self.model == "down":
+            raise ConnectionError("the line is down\nand this is a second line")
+        if self.model == "silent":
+            raise TimeoutError
+        self.documents.extend(texts)
+        vectors: list[list[float]] = self._words.embed_documents(texts).tolist()
+        return vectors[1:] if self.model == "short" else vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        self.questions.append(text)
+        vector: list[float] = self._words.embed_questions([text])[0].tolist()
+        return vector
+
+
 def install(monkeypatch: pytest.MonkeyPatch) -> type[ChatGroq]:
     """Let this module be the packages of the providers, which have not been asked anything."""
-    monkeypatch.setitem(sys.modules, FREE_MODULE, sys.modules[__name__])
-    monkeypatch.setitem(sys.modules, MODULE, sys.modules[__name__])
+    for module in (MODULE, FREE_MODULE, EMBEDDINGS_MODULE):
+        monkeypatch.setitem(sys.modules, module, sys.modules[__name__])
     monkeypatch.setattr(ChatGroq, "made", [])
     monkeypatch.setattr(ChatGroq, "prompts", [])
+    for name in ("documents", "questions"):
+        monkeypatch.setattr(CohereEmbeddings, name, [])
     return ChatGroq

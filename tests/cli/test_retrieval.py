@@ -6,7 +6,7 @@ import pytest
 
 from oprag import DocumentIndex, LocalEmbedder, build_context
 from oprag.cli import ask
-from tests.cli import commands, embeddings_provider, provider
+from tests.cli import commands, provider
 from tests.cli.commands import check_refusal
 from tests.helpers import prose
 
@@ -18,12 +18,9 @@ QUESTION = f"{WORDS[300]} {WORDS[20]}"
 @pytest.fixture(autouse=True)
 def embeddings(monkeypatch):
     """The provider's packages are there, and have embedded nothing."""
-    monkeypatch.setitem(sys.modules, embeddings_provider.MODULE, embeddings_provider)
     provider.install(monkeypatch)
-    for name in ("documents", "questions"):
-        monkeypatch.setattr(embeddings_provider.CohereEmbeddings, name, [])
     ask._embedder.cache_clear()
-    return embeddings_provider.CohereEmbeddings
+    return provider.CohereEmbeddings
 
 
 @pytest.fixture

@@ -100,14 +100,9 @@ def test_what_is_wrong_is_told_before_anything_is_done(folder, arguments, words)
         ("nowhere/oprag.toml", "the folder nowhere does not exist"),
         ("sweep.db", "sweep.db is an input of this command"),
         ("./book.txt", "book.txt is an input of this command"),
-        ("asked.jsonl", "asked.jsonl is an input of this command"),
-        ("notes.toml", "notes.toml already exists and is not a profile"),
-        ("notes.bin", "notes.bin already exists and is not a profile"),
     ],
 )
 def test_no_profile_takes_the_place_of_something_else(folder, profile, words):
-    (folder / "notes.toml").write_text("format = 1\n[tool.mine]\na = 1\n", encoding="utf-8")
-    (folder / "notes.bin").write_bytes(b"\xff\xfe\x00")
     kept = {path: path.read_bytes() for path in folder.iterdir()}
     check_refusal(sweep(*LEDGERS, "--budgets", "60", "--write-profile", profile), words)
     assert {path: path.read_bytes() for path in folder.iterdir()} == kept

@@ -7,11 +7,10 @@ import pytest
 from oprag._internal.tokens import approximate_tokens
 from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.experiment import Experiment
-from oprag.compare.experiment_methods import CONTROLS, MethodKind, kind_of
+from oprag.compare.experiment_methods import CONTROLS
 from oprag.compare.grid import axes, check_axis, has_effect
 from oprag.errors import ExperimentError, OptionError
 from oprag.methods.options import MethodOptions
-from oprag.methods.registry import OUR_METHODS, method_names
 from oprag.options import ContextOptions
 from tests.compare.helpers import METHODS, Words, reply_to
 from tests.option_values import BAD
@@ -222,25 +221,7 @@ def test_a_method_of_the_users_own_may_read_every_option(option):
     assert option in effective(method="step_down", inner_method="mine")
 
 
-@pytest.mark.parametrize("method", [*OUR_METHODS, *CONTROLS])
-def test_what_needs_another_value(method):
-    plain = effective(method=method, order="rank")
-    assert plain.isdisjoint({"seed", "source_ranking", "min_chunks"})
-    reads = "k" in plain
-    assert ("seed" in effective(method=method, order="random")) == reads
-    assert ("source_ranking" in effective(method=method, order="source")) == reads
-    assert ("min_chunks" in effective(method=method, redundancy_threshold=0.9)) == reads
-
-
 @pytest.mark.parametrize("axis", ["ordr", "seed", "repeat"])
 def test_an_axis_that_cannot_be_compared_is_refused(axis):
     with pytest.raises(OptionError, match="axis"):
         check_axis(axis)
-
-
-def test_what_methods_read_and_write():
-    assert {name for name in CONTROLS if kind_of(name).reads is None} == {"closed_book"}
-    assert {name for name in CONTROLS if not kind_of(name).writes} == {"context_only"}
-    assert {name for name in method_names() if kind_of(name) != MethodKind("context", writes=True)} == {"long_context"}
-    assert kind_of("mine") == MethodKind("context", writes=True)
-    assert kind_of("pipeline:mine") == MethodKind(None, writes=True, own=True)

@@ -53,14 +53,6 @@ def test_what_cannot_be_put_in_or_asked(given):
     store.close()
 
 
-def test_stores_are_closed_behind_their_blocks():
-    made_up.closed.clear()
-    store = opened(made_up.cleaned)
-    assert made_up.closed == []
-    store.close()
-    assert made_up.closed == ["langchain"]
-
-
 def test_a_store_that_cannot_be_filled_is_closed():
     made_up.closed.clear()
     with pytest.raises(OSError, match="the disk is full"):

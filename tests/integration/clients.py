@@ -22,7 +22,6 @@ def chat_openai(address: str, wire: Wire, *, endless: bool = False, **options: A
         api_key=KEY,
         model="smollm2",
         http_client=wire.client,
-        http_async_client=wire.async_client,
         **given | options,
     )
 
@@ -42,6 +41,5 @@ def openai_like(address: str, wire: Wire, *, endless: bool = False, **options: A
         is_chat_model=True,
         additional_kwargs=extra,
         http_client=wire.client,
-        async_http_client=wire.async_client,
         **{"temperature": 0, "max_tokens": LONGEST_REPLY, "timeout": PATIENCE} | options,
     )

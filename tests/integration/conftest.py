@@ -63,8 +63,8 @@ def model_server():
 
 
 @pytest.fixture
-async def wire():
-    """Clients that keep what they and the model server say to each other."""
+def wire():
+    """A client that keeps what it and the model server say to each other."""
     wire = Wire()
     yield wire
-    await wire.close()
+    wire.client.close()

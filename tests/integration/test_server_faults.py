@@ -1,5 +1,10 @@
 """A model server that is killed at work, comes back, or refuses: one clear error, and the next try works."""
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -10,7 +15,6 @@ from oprag.llama_index import OrderPreservingQueryEngine
 from tests.integration.asking import ASSEMBLY, CHUNKS, HOW, QUESTION
 from tests.integration.clients import chat_openai, openai_like
 from tests.integration.model_server import MortalServer
-from tests.integration.waiting import as_soon_as
 
 pytestmark = pytest.mark.integration
 
@@ -68,6 +72,26 @@ def engine(server, wire, store):
         return OrderPreservingQueryEngine(llm=model, retriever=Best(store), method=method, **HOW | ASSEMBLY | options)
 
     return make
+
+
+@contextmanager
+def as_soon_as(condition: Callable[[], bool], action: Callable[[], Any]) -> Iterator[None]:
+    """Do it when the condition holds, from another thread; not at all when the block has ended before."""
+    ended = threading.Event()
+
+    def wait() -> None:
+        while not condition():
+            if ended.wait(0.02):
+                return
+        action()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def check_error(error, step):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,11 +62,6 @@ class Wire:
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
         self.client = httpx.Client(transport=_Transport(self.exchanges), timeout=120)
-        self.async_client = httpx.AsyncClient(transport=_AsyncTransport(self.exchanges), timeout=120)
-
-    async def close(self) -> None:
-        self.client.close()
-        await self.async_client.aclose()
 
     @property
     def usage(self) -> Usage:
@@ -89,18 +84,6 @@ class _Transport(httpx.HTTPTransport):
         return _copied(response, _Tee(response.stream, exchange))
 
 
-class _AsyncTransport(httpx.AsyncHTTPTransport):
-    def __init__(self, exchanges: list[Exchange]) -> None:
-        super().__init__()
-        self._exchanges = exchanges
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        exchange = Exchange(json.loads(request.content))
-        self._exchanges.append(exchange)
-        response = await super().handle_async_request(request)
-        return _copied(response, _AsyncTee(response.stream, exchange))
-
-
 def _copied(response: httpx.Response, stream: Any) -> httpx.Response:
     return httpx.Response(response.status_code, headers=response.headers, stream=stream, extensions=response.extensions)
 
@@ -118,18 +101,3 @@ class _Tee(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
-
-
-class _AsyncTee(httpx.AsyncByteStream):
-    def __init__(self, stream: Any, exchange: Exchange) -> None:
-        self._stream = stream
-        self._exchange = exchange
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._stream:
-            self._exchange.body += part
-            yield part
-        self._exchange.ended = time.perf_counter()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()

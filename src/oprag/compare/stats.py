@@ -295,8 +295,6 @@ def max_t_p_values(sums: FloatArray, resamples: int = RESAMPLES) -> FloatArray:
     `sums` are the differences of each unit (rows) in each comparison (columns), 0 if missing; no column is all zeros.
     """
     count, comparisons = sums.shape
-    # Scale by a power of two, which is exact, so that the squares of very small values do not underflow.
-    sums = np.ldexp(sums, -np.frexp(np.abs(sums).max(axis=0))[1])
     # Normalize each comparison to the same scale; flipping signs does not change the sum of squares.
     scaled = sums / np.sqrt(np.sum(sums**2, axis=0))
     observed = np.abs(scaled.sum(axis=0))

@@ -1,6 +1,5 @@
 """Embedders of an experiment: what can be given, what comes back, and what they are called."""
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from pydantic import BaseModel
 from oprag import DualEncoder, Embedder, LocalEmbedder, split_tokens
 from oprag.compare.providers.specs import EmbedderSpec, ExperimentEmbedder
 from oprag.errors import ExperimentError, OptionError
-from tests.cli import embeddings_provider
+from tests.cli import provider
 from tests.helpers import WordEmbedder
 
 TEXT = "The harbour of Aldmere has nine cranes."
@@ -40,8 +39,8 @@ def cohere(monkeypatch):
     """A provider's package, as LangChain finds it."""
     from langchain.embeddings.base import _get_embeddings_class_creator
 
-    monkeypatch.setitem(sys.modules, embeddings_provider.MODULE, embeddings_provider)
-    yield embeddings_provider.CohereEmbeddings
+    provider.install(monkeypatch)
+    yield provider.CohereEmbeddings
     _get_embeddings_class_creator.cache_clear()
 
 

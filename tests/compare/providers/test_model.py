@@ -10,6 +10,8 @@ from langchain_core.runnables import RunnableLambda
 from llama_index.core.llms import MockLLM
 
 from oprag._internal.masking import describe, masked_error
+from oprag.compare.experiment import _PROVIDERS
+from oprag.compare.providers.chat_models import load_chat_model
 from oprag.compare.providers.specs import EmbedderSpec, ModelSpec
 from oprag.compare.running.engine import ask
 from oprag.compare.validation import validated
@@ -194,3 +196,19 @@ def test_settings_are_not_shown(kind):
     with pytest.raises(ExperimentError) as caught:
         kind("openai:a", 3, api_key="hunter22")
     assert "hunter22" not in str(caught.value)
+
+
+def test_a_setting_that_the_model_would_leave_aside_in_silence_is_refused(groq):
+    with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'max_token'; did you mean 'max_tokens'\?"):
+        load_chat_model("groq:cranes", {"max_token": 3}, feature="A test")
+    with pytest.raises(OptionError, match=r"unknown setting of groq:cranes 'zzz'; expected one of .*, max_tokens, "):
+        load_chat_model("groq:cranes", {"zzz": 3}, feature="A test")
+
+
+def test_names_of_providers_are_those_that_langchain_knows():
+    chat = pytest.importorskip("langchain.chat_models.base")
+    embeddings = pytest.importorskip("langchain.embeddings.base")
+    if not hasattr(chat, "_BUILTIN_PROVIDERS"):
+        pytest.skip("the oldest supported versions of LangChain do not list them under this name")
+    # One that is missing would be refused in an experiment file.
+    assert {*chat._BUILTIN_PROVIDERS, *embeddings._BUILTIN_PROVIDERS} - {"litellm", "huggingface"} <= _PROVIDERS

@@ -1,4 +1,4 @@
-"""Every method through LlamaIndex's client for OpenAI-compatible servers, a real server and a real model."""
+"""Every method through the clients of both frameworks, a real server and a real model."""
 
 import pytest
 from llama_index.core import VectorStoreIndex
@@ -6,8 +6,9 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import TextNode
 from pydantic import SkipValidation
 
+from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingQueryEngine, StampPositions
-from oprag.methods import Usage
+from oprag.methods import Answer, Usage
 from tests.integration.asking import (
     ASSEMBLY,
     CHUNKS,
@@ -19,10 +20,28 @@ from tests.integration.asking import (
     check_method,
     check_order,
 )
-from tests.integration.clients import openai_like
+from tests.integration.clients import chat_openai, openai_like
 from tests.integration.conftest import LocalEmbeddings
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def chain(model_server, wire, store, embeddings, reference):
+    """Makes a chain with a method, and options of its own."""
+
+    def make(method, *, stream_usage=True, **options):
+        model = chat_openai(model_server, wire, stream_usage=stream_usage)
+        return OrderPreservingChain(
+            llm=model,
+            retriever=OrderPreservingRetriever(vectorstore=store, **ASSEMBLY),
+            embeddings=embeddings,
+            read_source={"python-reference": reference},
+            method=method,
+            **HOW | options,
+        )
+
+    return make
 
 
 class NodeEmbeddings(BaseEmbedding):
@@ -74,19 +93,10 @@ def engine(model_server, wire, retriever, node_embeddings, reference):
     return make
 
 
-def check_response(response, method, wire):
-    """The record of a streamed response, which is complete when all of it was read."""
-    about = response.metadata["oprag"]
-    assert about["method"] == method
-    assert about["calls"] == len(wire.exchanges)
-    assert Usage(**about["usage"]) == wire.usage
-    starts = [scored.node.metadata["start_index"] for scored in response.source_nodes][:CHUNKS]
-    assert starts == sorted(starts)
-
-
+@pytest.mark.parametrize("framework", ["chain", "engine"])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_answers(method, engine, wire):
-    answer = engine(method).answer(QUESTION)
+def test_every_method_answers(method, framework, wire, request):
+    answer = request.getfixturevalue(framework)(method).answer(QUESTION)
     check_calls(answer, wire)
     check_method(answer, method)
     assert not any(exchange.streamed for exchange in wire.exchanges)
@@ -95,7 +105,36 @@ def test_every_method_answers(method, engine, wire):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_streams(method, engine, wire):
+def test_every_method_streams(method, chain, wire):
+    pieces = []
+    early = False
+    for piece in chain(method).stream_answer(QUESTION):
+        early = early or wire.exchanges[-1].ended is None
+        pieces.append(piece)
+    *texts, answer = pieces
+    check_calls(answer, wire)
+    check_method(answer, method)
+    assert "".join(texts) == answer.text
+    if method == "map_rerank":
+        assert len(texts) == 1
+    else:
+        assert len(texts) > 2
+        assert early
+        assert wire.exchanges[-1].streamed
+
+
+def test_without_figures_for_streams_an_estimate_says_so(chain, wire):
+    *_, answer = chain("map_reduce", stream_usage=False).stream_answer(QUESTION)
+    assert isinstance(answer, Answer)
+    *maps, last = answer.calls
+    assert [call.usage.estimated for call in maps] == [False] * len(maps)
+    assert last.usage.estimated
+    assert answer.usage.estimated
+    assert 0.5 < last.usage.input_tokens / maps[0].usage.input_tokens < 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_streams_a_response(method, engine, wire):
     response = engine(method, streaming=True).query(QUESTION)
     assert response.source_nodes
     pieces = []
@@ -106,4 +145,10 @@ def test_every_method_streams(method, engine, wire):
     assert early is (method != "map_rerank")
     if method != "map_rerank":
         assert "".join(pieces) == wire.exchanges[-1].reply
-    check_response(response, method, wire)
+    # The record is complete when all of it was read.
+    about = response.metadata["oprag"]
+    assert about["method"] == method
+    assert about["calls"] == len(wire.exchanges)
+    assert Usage(**about["usage"]) == wire.usage
+    starts = [scored.node.metadata["start_index"] for scored in response.source_nodes][:CHUNKS]
+    assert starts == sorted(starts)
