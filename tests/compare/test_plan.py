@@ -33,9 +33,13 @@ def distinct(text):
     return reply_to(text).replace("unanswerable", "nothing")
 
 
-@pytest.mark.parametrize("method", [*METHODS, "closed_book", "context_only", "all"])
+# The threshold drops nothing that the question finds, but chunks that its variants find.
+VARIANTS = {"k": 2, "chunk_size": 32, "method": "step_down", "similarity_threshold": ["none", 0.5]}
+
+
+@pytest.mark.parametrize("method", [*METHODS, "closed_book", "context_only", "all", "variants"])
 def test_no_more_calls_are_made_than_were_planned(method, tmp_path):
-    grid = ALL if method == "all" else {**ALL, "method": method}
+    grid = {"all": ALL, "variants": VARIANTS}.get(method, {**ALL, "method": method})
     plan = make_plan(experiment(refuses, grid=grid))
     model = RecordingModel(distinct)
     report = run(experiment(model, grid=grid), tmp_path / "results.db")

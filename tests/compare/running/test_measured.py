@@ -138,6 +138,12 @@ def test_each_search_is_made_again_and_the_index_is_not_measured(tmp_path):
     assert all(seconds >= 0.05 for *_, seconds, _, _ in found)
 
 
+def test_a_new_index_is_not_measured(tmp_path):
+    path = tmp_path / "results.db"
+    run(slow(Slow(documents=1.0), data=keepers(1, 1)), path, measure=True)
+    assert all(0.05 <= seconds < 1.0 for *_, seconds, _, _ in rows(path, MEASURED))
+
+
 def test_judges_are_not_measured(tmp_path):
     path = tmp_path / "results.db"
     judge = RecordingModel(lambda text: "GRADE: C", seconds=1.0)
