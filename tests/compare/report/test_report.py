@@ -293,7 +293,9 @@ def test_failures_are_counted_and_told(tmp_path):
     run(experiment(model, grid={"k": [1, 2], "chunk_size": 16}), tmp_path / "r.db")
     page = page_of(write_report(tmp_path / "r.db", tmp_path / "r.html"))
     assert "Of 12 answers: 6 failed." in page.section("overview").text
-    assert all(value for _, value in page.table("run", "The experiment"))
+    described = dict(page.table("run", "The experiment"))
+    assert (described["count tokens"], described["metrics"].partition(",")[0]) == ("approximate", "token_f1")
+    assert all(described.values())
     ((first,),) = rows(tmp_path / "r.db", "SELECT min(message) FROM answers")
     assert page.table("run", "Failures") == [
         ["Error", "Message", "Answers"],
