@@ -5,27 +5,15 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from oprag import ContextOptions
-from oprag.cli.app import app
-from oprag.cli.options import Indexing
-from oprag.methods import MethodOptions
 from tests.cli import provider
 from tests.cli.commands import QUESTION, check_refusal, done, run
 
 CRANES = "It lifts forty tons [1].\nConfidence: 80"
 SMALL = ("--chunk-size", "12", "--passage-tokens", "30")
-
-OWN = {
-    *("files", "question", "profile", "model", "base_url", "temperature", "max_tokens"),
-    *("as_json", "explain", *(field.name for field in fields(Indexing))),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -123,30 +111,6 @@ def test_pieces_are_shown_before_the_model_has_finished(book):
 
 
 # Options
-
-
-def parameters():
-    commands: Any = get_command(app)
-    return {parameter.name: parameter for parameter in commands.commands["ask"].params}
-
-
-def declared():
-    both = (*fields(ContextOptions), *fields(MethodOptions))
-    # A prompt is no text for a shell, and there is no conversation.
-    return {field.name: field for field in both if field.name not in ("prompts", "condense", "empty_answer")}
-
-
-def test_every_option_of_the_methods_and_of_the_assembly_is_there():
-    assert set(parameters()) - OWN == set(declared())
-    for name, field in declared().items():
-        assert parameters()[name].help.startswith(field.metadata["help"])
-
-
-def test_defaults_are_those_of_the_dataclasses():
-    expected = {name: field.default for name, field in declared().items()}
-    # With a local model they are others, so the help of --model tells them.
-    expected |= {"k": None, "token_budget": None, "count_tokens": "approximate", "separator": r"\n\n"}
-    assert {name: parameter.default for name, parameter in parameters().items() if name not in OWN} == expected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Options in the help and in the completion of shells."""
 
 import re
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,19 +8,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from oprag.cli.app import app
-from oprag.cli.options import Indexing
 
 
 def parameters(command):
     commands: Any = get_command(app)
     return {parameter.name: parameter for parameter in commands.commands[command].params}
-
-
-@pytest.mark.parametrize("command", ["ask", "sweep"])
-def test_files_are_split_and_searched_alike_in_every_command(command):
-    for field in fields(Indexing):
-        assert parameters(command)[field.name].default == field.default
-        assert parameters(command)[field.name].help == field.metadata["help"]
 
 
 @pytest.mark.parametrize("command", ["ask", "check", "demo", "compare", "report", "sweep"])
