@@ -95,16 +95,11 @@ def test_what_is_scored_fits_the_questions(data, tmp_path):
 @pytest.mark.parametrize(
     ("grid", "words"),
     [
-        ({"token_budget": [0]}, "token_budget must be an integer >= 1 or None, got 0"),
         ({"token_budget": "16k"}, "token_budget must be an integer >= 1 or None, got '16k'"),
         ({"order": []}, "the axis 'order' has no values"),
-        ({"order": [1]}, "order must be one of .*, got 1"),
         ({"chunk_size": "a"}, "chunk_size must be an integer >= 1, got 'a'"),
-        ({"ordr": "rank"}, "unknown axis 'ordr'"),
         (["neighbors"], "a grid must map axes to values"),
         ({"method": "refine"}, "method=refine requires a model"),
-        ({"method": "closed_book"}, "requires a model"),
-        ({"continuity": 2}, "continuity must be"),
     ],
 )
 def test_what_cannot_be_is_told_in_words(data, grid: Any, words):

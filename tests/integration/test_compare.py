@@ -14,9 +14,7 @@ import pytest
 
 from oprag.compare import DataSet, Evidence, Question
 from oprag.compare.experiment import Experiment
-from oprag.compare.plan import make_plan
 from oprag.compare.running.run import run
-from oprag.methods import method_names
 from tests.integration.model_server import MortalServer
 
 pytestmark = pytest.mark.integration
@@ -34,7 +32,7 @@ def server() -> Iterator[MortalServer]:
     running.kill()
 
 
-def experiment(server: MortalServer, methods: list[str], **options: Any) -> Experiment:
+def experiment(server: MortalServer) -> Experiment:
     documents = {name: topics[name][:4_000] for name in ASKED}
     questions = [
         Question(
@@ -59,16 +57,14 @@ def experiment(server: MortalServer, methods: list[str], **options: Any) -> Expe
         data={"reference": DataSet(name="reference", documents=documents, questions=questions)},
         models={"small": model},
         grid={
-            "method": methods,
+            "method": ["map_reduce", "refine", "map_rerank"],
             "order": ["source", "rank"],
             "chunk_size": 64,
             "k": 3,
             "passage_tokens": 64,
-            "variants": 2,
-            "source_token_budget": 200,
-            "overflow": "truncate_end",
         },
-        **{"max_concurrency": 2, **options},
+        max_concurrency=2,
+        give_up_after=3,
     )
 
 
@@ -77,29 +73,9 @@ def rows(path: Path, statement: str) -> list[tuple[Any, ...]]:
         return connection.execute(statement).fetchall()
 
 
-def test_every_method_answers_and_replies_are_shared(server, tmp_path):
-    path = tmp_path / "results.db"
-    small = experiment(server, [*method_names(), "closed_book"])
-    plan = make_plan(small)
-    report = run(small, path)
-    assert report.complete, report
-    assert report.total == 2 * (2 * len(method_names()) + 1)
-    assert 0 < report.spent.calls <= plan.calls
-    # The server's own figures, and as many calls as there are replies.
-    assert rows(path, "SELECT count(*), min(input_tokens) > 0, max(estimated) FROM replies") == [
-        (report.spent.calls, 1, 0)
-    ]
-    assert all(calls for (calls,) in rows(path, "SELECT calls FROM results"))
-    inverted = rows(path, "SELECT DISTINCT scores ->> 'inverted_pairs' FROM results WHERE [order] = 'source'")
-    assert {share for (share,) in inverted} <= {0.0, None}
-    again = run(small, path)
-    assert again.complete
-    assert again.spent == report.spent
-
-
 def test_a_server_that_is_killed_midway_loses_no_committed_reply(server, tmp_path):
     path = tmp_path / "results.db"
-    small = experiment(server, ["map_reduce", "refine", "map_rerank"], give_up_after=3)
+    small = experiment(server)
 
     def answered() -> bool:
         # The file is there before its tables are.
@@ -122,6 +98,8 @@ def test_a_server_that_is_killed_midway_loses_no_committed_reply(server, tmp_pat
     server.start()
     second = run(small, path, retry_failed=True)
     assert second.complete, second
+    # The server's own figures, and as many calls as there are replies.
+    assert rows(path, "SELECT min(input_tokens) > 0, max(estimated) FROM replies") == [(1, 0)]
     replies = rows(path, "SELECT key, run FROM replies")
     assert {key for key, run_number in replies if run_number == 1} == kept
     assert second.spent.calls == len(replies) + len(rows(path, "SELECT 1 FROM failed_calls"))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from oprag.compare.analysis.matrix import question_fields
-from oprag.compare.analysis.summary import ANSWERED, FAILED, NOT_ASKED, NOT_TRIED
+from oprag.compare.analysis.summary import ANSWERED, NOT_TRIED
 from oprag.compare.db.records import QuestionRecord
-from oprag.compare.db.results_file import ResultsFile, ResultsReader
+from oprag.compare.db.results_file import ResultsFile
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import made, results_of
@@ -62,34 +62,6 @@ def test_settings_have_the_means_of_their_cells(path):
     for name, values in matrix.values.items():
         for row, setting in zip(matrix.setting_values(name), matrix.settings, strict=True):
             assert known(row) == mean_over([known(values[cell]) for cell in setting.rows]), name
-
-
-def test_it_has_what_the_file_has(path):
-    matrix = Results.open(path).matrix
-    with ResultsReader.open(path) as reader:
-        answers = [*reader.answers()]
-        assert (matrix.experiment, matrix.described) == (reader.name, reader.described)
-        assert {cell.key for cell in matrix.cells} == {cell.key for cell in reader.cells}
-        assert [question.key for question in matrix.questions] == [question.key for question in reader.questions]
-    row_of = {cell.key: row for row, cell in enumerate(matrix.cells)}
-    column_of = {question.key: column for column, question in enumerate(matrix.questions)}
-    assert len(answers) == np.sum(matrix.status > NOT_TRIED)
-    for one in answers:
-        place = row_of[one.cell], column_of[one.question]
-        assert matrix.status[place] == (FAILED if one.failed else ANSWERED)
-        assert matrix.answers[place] == one
-        if not one.failed:
-            assert matrix.values["embedded_tokens"][place] == one.embedded_tokens
-            tokens = matrix.values["tokens"][place]
-            assert np.isnan(tokens) or tokens == one.input_tokens + one.output_tokens
-        assert {name: matrix.values[name][place] for name in one.scores} == one.scores
-    assert sum(np.sum(~np.isnan(matrix.values[name])) for name in matrix.metrics) == sum(
-        len(one.scores) for one in answers
-    )
-    for row, cell in enumerate(matrix.cells):
-        ours = [question.data == cell.values["data"] for question in matrix.questions]
-        assert ((matrix.status[row] != NOT_ASKED) == ours).all()
-    assert {FAILED, NOT_ASKED, ANSWERED} <= set(matrix.status.ravel().tolist())
 
 
 def test_money_is_that_of_the_tokens(path):
