@@ -2,9 +2,7 @@
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import TextNode
-from pydantic import SkipValidation
 
 from oprag.langchain import OrderPreservingChain, OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingQueryEngine, StampPositions
@@ -21,7 +19,7 @@ from tests.integration.asking import (
     check_order,
 )
 from tests.integration.clients import chat_openai, openai_like
-from tests.integration.conftest import LocalEmbeddings
+from tests.integration.stores.known import NodeEmbeddings
 
 pytestmark = pytest.mark.integration
 
@@ -44,27 +42,9 @@ def chain(model_server, wire, store, embeddings, reference):
     return make
 
 
-class NodeEmbeddings(BaseEmbedding):
-    """The embedded default, as LlamaIndex wants it."""
-
-    local: SkipValidation[LocalEmbeddings]
-
-    def _get_query_embedding(self, query):
-        return self.local.embed_query(query)
-
-    async def _aget_query_embedding(self, query):
-        return self._get_query_embedding(query)
-
-    def _get_text_embedding(self, text):
-        return self.local.embed_query(text)
-
-    def _get_text_embeddings(self, texts):
-        return self.local.embed_documents(texts)
-
-
 @pytest.fixture(scope="module")
 def node_embeddings(embeddings):
-    return NodeEmbeddings(local=embeddings)
+    return NodeEmbeddings(embeddings)
 
 
 @pytest.fixture(scope="module")

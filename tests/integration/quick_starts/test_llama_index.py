@@ -18,7 +18,6 @@ from llama_index.core import (
     VectorStoreIndex,
     load_index_from_storage,
 )
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ToolCallBlock
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import ChatMessage, CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
@@ -33,10 +32,10 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool
 from pydantic import Field
 
-from oprag import LocalEmbedder
 from oprag.llama_index import OrderPreservingPostprocessor, OrderPreservingRetriever
 from tests.integration.quick_starts.checks import BY_STORE, check_prompt, check_swap, in_order, warns_only
 from tests.integration.quick_starts.documents import text_of
+from tests.integration.stores.known import NodeEmbeddings
 
 pytestmark = [
     pytest.mark.integration,
@@ -49,25 +48,6 @@ QUESTIONS = [
     "How are attributes of an object looked up?",
     "Who decides which value is used by default, and why?",
 ]
-
-
-class LocalEmbedding(BaseEmbedding):
-    """The embedded default, as LlamaIndex's indexes want it."""
-
-    embedder: Any = Field(default_factory=LocalEmbedder, exclude=True)
-
-    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self.embedder.embed_documents(texts).tolist()
-        return vectors
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return self._get_text_embeddings([text])[0]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
 
 
 class Recorder(CustomLLM):
@@ -102,10 +82,11 @@ class PDFReader(BaseReader):
 
 
 @pytest.fixture(autouse=True)
-def model(monkeypatch):
+def model(monkeypatch, embeddings):
     """The settings that the tutorials set, with the model that query engines ask."""
     model = Recorder()
-    kept = {"_llm": model, "_embed_model": LocalEmbedding(), "_prompt_helper": None, "_transformations": None}
+    embed = NodeEmbeddings(embeddings)
+    kept = {"_llm": model, "_embed_model": embed, "_prompt_helper": None, "_transformations": None}
     for name, value in kept.items():
         monkeypatch.setattr(Settings, name, value)
     return model

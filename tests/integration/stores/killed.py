@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import warnings
@@ -17,9 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 
 import oprag.stores.chroma
@@ -28,6 +25,9 @@ import oprag.stores.qdrant
 from oprag import langchain, llama_index
 from oprag.errors import PositionWarning
 from oprag.stores.adapter import adapter_of
+from tests.counting import CountingEmbeddings
+from tests.integration.stores.checks import texts_of
+from tests.integration.stores.known import NodeEmbeddings
 
 SOURCE = "a.txt"
 CHUNKS = 30
@@ -38,38 +38,8 @@ BATCH, REQUESTS = 7, 2
 OURS = ("chunk_index", "chunk_numbering", "start_index", "end_index")
 
 
-def texts() -> list[str]:
-    chance = random.Random(1)
-    text = "".join(chance.choices("abdefgilmnoprstu      ", k=CHUNKS * 160 + 40))
-    return [text[start : start + 200] for start in range(0, len(text) - 40, 160)]
-
-
-def vector_of(text: str) -> list[float]:
-    chance = random.Random(text)
-    return [chance.gauss(0, 1) for _ in range(DIMENSION)]
-
-
-class Vectors(Embeddings):
-    """Vectors that say nothing."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return list(map(vector_of, texts))
-
-    def embed_query(self, text: str) -> list[float]:
-        return vector_of(text)
-
-
-class Model(BaseEmbedding):
-    """The same vectors for LlamaIndex."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return vector_of(text)
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return vector_of(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return vector_of(query)
+EMBEDDINGS = CountingEmbeddings(DIMENSION)
+TEXTS = texts_of(1, CHUNKS)
 
 
 # Opening a store that may be there.
@@ -78,7 +48,7 @@ class Model(BaseEmbedding):
 def chroma(place: str) -> Any:
     from langchain_chroma import Chroma
 
-    return Chroma("chunks", Vectors(), persist_directory=place)
+    return Chroma("chunks", EMBEDDINGS, persist_directory=place)
 
 
 def qdrant(place: str) -> Any:
@@ -88,13 +58,13 @@ def qdrant(place: str) -> Any:
     client = QdrantClient(path=place)
     if not client.collection_exists("chunks"):
         client.create_collection("chunks", models.VectorParams(size=DIMENSION, distance=models.Distance.DOT))
-    return QdrantVectorStore(client, "chunks", Vectors(), distance=models.Distance.DOT)
+    return QdrantVectorStore(client, "chunks", EMBEDDINGS, distance=models.Distance.DOT)
 
 
 def pgvector(place: str) -> Any:
     from langchain_postgres import PGVector
 
-    return PGVector(Vectors(), connection=place, collection_name="chunks")
+    return PGVector(EMBEDDINGS, connection=place, collection_name="chunks")
 
 
 def pgvectorstore(place: str) -> Any:
@@ -106,11 +76,11 @@ def pgvectorstore(place: str) -> Any:
         engine.init_vectorstore_table("killed_chunks", DIMENSION)
     except ProgrammingError as error:
         assert "already exists" in str(error)  # noqa: PT017
-    return PGVectorStore.create_sync(engine, Vectors(), "killed_chunks")
+    return PGVectorStore.create_sync(engine, EMBEDDINGS, "killed_chunks")
 
 
 def _index(store: Any) -> Any:
-    return VectorStoreIndex.from_vector_store(store, embed_model=Model())
+    return VectorStoreIndex.from_vector_store(store, embed_model=NodeEmbeddings(EMBEDDINGS))
 
 
 def llama_chroma(place: str) -> Any:
@@ -159,22 +129,17 @@ def kill_after(owner: Any, name: str, calls: int) -> None:
 
 def stop_chroma(store: Any) -> None:
     oprag.stores.chroma._BATCH = BATCH
-    kill_after(type(store._collection), "update", REQUESTS)
-
-
-def stop_llama_chroma(index: Any) -> None:
-    oprag.stores.chroma._BATCH = BATCH
-    kill_after(type(index.vector_store.client), "update", REQUESTS)
+    kill_after(
+        type(store.vector_store.client if isinstance(store, VectorStoreIndex) else store._collection),
+        "update",
+        REQUESTS,
+    )
 
 
 def stop_qdrant(store: Any) -> None:
     oprag.stores.qdrant._BATCH = BATCH
-    kill_after(store.client, "batch_update_points", REQUESTS)
-
-
-def stop_llama_qdrant(index: Any) -> None:
-    oprag.stores.qdrant._BATCH = BATCH
-    kill_after(index.vector_store.client, "batch_update_points", REQUESTS)
+    client = store.vector_store.client if isinstance(store, VectorStoreIndex) else store.client
+    kill_after(client, "batch_update_points", REQUESTS)
 
 
 def stop_postgres(store: Any) -> None:
@@ -212,18 +177,18 @@ STORES = {
     "qdrant": Store(qdrant, stop_qdrant, BATCH * REQUESTS, by_text=True),
     "pgvector": Store(pgvector, stop_postgres, by_text=True, on_server=True),
     "pgvectorstore": Store(pgvectorstore, stop_postgres, by_text=True, on_server=True),
-    "llama_chroma": Store(llama_chroma, stop_llama_chroma, BATCH * REQUESTS),
-    "llama_qdrant": Store(llama_qdrant, stop_llama_qdrant, BATCH * REQUESTS, by_text=True),
+    "llama_chroma": Store(llama_chroma, stop_chroma, BATCH * REQUESTS),
+    "llama_qdrant": Store(llama_qdrant, stop_qdrant, BATCH * REQUESTS, by_text=True),
     "llama_postgres": Store(llama_postgres, stop_llama_postgres, on_server=True),
 }
 
 
 def fill(store: Any) -> None:
     if isinstance(store, VectorStoreIndex):
-        nodes = [TextNode(text=text, metadata={"file_name": SOURCE, "weight": 0.1}) for text in texts()]
+        nodes = [TextNode(text=text, metadata={"file_name": SOURCE, "weight": 0.1}) for text in TEXTS]
         store.insert_nodes(nodes)
     else:
-        store.add_documents([Document(text, metadata={"source": SOURCE, "weight": 0.1}) for text in texts()])
+        store.add_documents([Document(text, metadata={"source": SOURCE, "weight": 0.1}) for text in TEXTS])
 
 
 def rows(store: Any) -> Iterator[tuple[str, dict[str, Any], list[float], dict[str, Any]]]:
@@ -242,8 +207,7 @@ def rows(store: Any) -> Iterator[tuple[str, dict[str, Any], list[float], dict[st
 
 
 def write(store: Any, *, by_text: bool) -> Any:
-    all_texts = texts()
-    book = "".join(text[:160] for text in all_texts[:-1]) + all_texts[-1]
+    book = "".join(text[:160] for text in TEXTS[:-1]) + TEXTS[-1]
     module = llama_index if isinstance(store, VectorStoreIndex) else langchain
     return module.write_positions(store, read_source={SOURCE: book} if by_text else None)
 

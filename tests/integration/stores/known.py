@@ -1,9 +1,10 @@
-"""Embeddings that hand out the vectors of the corpus, and count what they are asked for."""
+"""Embeddings that hand out the vectors of the corpus, and count what they are asked for; those of LlamaIndex."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from langchain_core.embeddings import Embeddings
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 from pydantic import PrivateAttr
@@ -11,7 +12,7 @@ from pydantic import PrivateAttr
 from tests.counting import CountingEmbeddings
 from tests.integration.stores.corpus import Corpus
 
-__all__ = ["KnownEmbeddings", "KnownModel", "node_of"]
+__all__ = ["KnownEmbeddings", "NodeEmbeddings", "node_of"]
 
 
 class KnownEmbeddings(CountingEmbeddings):
@@ -33,12 +34,12 @@ class KnownEmbeddings(CountingEmbeddings):
         return [float(number) for number in self._known[text]]
 
 
-class KnownModel(BaseEmbedding):
-    """The vectors of these embeddings, as LlamaIndex wants them."""
+class NodeEmbeddings(BaseEmbedding):
+    """The vectors of LangChain's embeddings, as LlamaIndex wants them."""
 
-    _inner: CountingEmbeddings = PrivateAttr()
+    _inner: Embeddings = PrivateAttr()
 
-    def __init__(self, inner: CountingEmbeddings) -> None:
+    def __init__(self, inner: Embeddings) -> None:
         super().__init__(model_name="known")
         self._inner = inner
 
@@ -50,6 +51,9 @@ class KnownModel(BaseEmbedding):
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._inner.embed_documents([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return self._inner.embed_documents(texts)
 
 
 def node_of(text: str, id_: str, metadata: dict[str, Any]) -> TextNode:

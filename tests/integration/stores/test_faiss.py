@@ -14,7 +14,7 @@ from oprag.langchain import OrderPreservingRetriever
 from oprag.llama_index import OrderPreservingRetriever as NodeRetriever
 from oprag.stores.adapter import adapter_of
 from tests.integration.stores.corpus import Corpus
-from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+from tests.integration.stores.known import KnownEmbeddings, NodeEmbeddings, node_of
 
 pytestmark = pytest.mark.integration
 
@@ -129,7 +129,7 @@ def index_over(store: Any, corpus: Corpus, texts: list[str]) -> tuple[VectorStor
     embeddings = KnownEmbeddings(corpus)
     nodes = [node_of(text, str(number), corpus.metadata(number, "red")) for number, text in enumerate(texts)]
     storage = StorageContext.from_defaults(vector_store=store)
-    return VectorStoreIndex(nodes, storage_context=storage, embed_model=KnownModel(embeddings)), embeddings
+    return VectorStoreIndex(nodes, storage_context=storage, embed_model=NodeEmbeddings(embeddings)), embeddings
 
 
 def check(retriever: Any, embeddings: KnownEmbeddings, corpus: Corpus, exact: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integration.stores.killed import CHUNKS, STORES, texts
+from tests.integration.stores.killed import CHUNKS, STORES, TEXTS
 
 pytestmark = pytest.mark.integration
 
@@ -49,7 +49,7 @@ def test_the_next_call_finishes(name: str, tmp_path: Path, request: pytest.Fixtu
     assert all(row[3] in ({}, whole) for row, whole in zip(after["left"], complete, strict=True))
     written = sum(bool(row[3]) for row in after["left"])
     assert (written, after["written"]) == (known.written, CHUNKS - known.written)
-    at = {text: number for number, text in enumerate(texts())}
+    at = {text: number for number, text in enumerate(TEXTS)}
     assert [whole["chunk_index"] for whole in complete] == [at[row[0]] for row in after["finished"]]
     places = [at[text] for text in after["found"]]
     assert places == sorted(places)

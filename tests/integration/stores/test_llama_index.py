@@ -16,7 +16,7 @@ from oprag.llama_index import OrderPreservingRetriever
 from tests.integration.stores.checks import ask, check, kinds_of_values, numbers, tenants
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import OPTIONS, TENANTS, Corpus, identify
-from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+from tests.integration.stores.known import KnownEmbeddings, NodeEmbeddings, node_of
 from tests.integration.stores.llama_index_stores import KINDS, Kind
 
 pytestmark = [
@@ -67,7 +67,7 @@ def cases(corpus: Corpus, places: Places) -> Iterator[Callable[[Kind], Case]]:
                 for tenant in (TENANTS if kind.filters else TENANTS[:1])
             ]
             place = stack.enter_context(places(f"li_{kind}"))
-            return Case(kind, kind.make(nodes, KnownModel(embeddings), place), embeddings)
+            return Case(kind, kind.make(nodes, NodeEmbeddings(embeddings), place), embeddings)
 
         yield make
 

@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.vector_store.retrievers.retriever import VectorIndexRetriever
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import Document, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
-from pydantic import ValidationError
 
 from oprag import PositionKind
 from oprag.llama_index import (
@@ -27,8 +24,10 @@ from oprag.llama_index import (
     OrderPreservingRetriever,
     StampPositions,
 )
+from tests.counting import CountingEmbeddings
 from tests.integration.stores.checks import in_order, texts_of, told_by
 from tests.integration.stores.conftest import Places
+from tests.integration.stores.known import NodeEmbeddings
 from tests.integration.stores.llama_index_stores import DIMENSION, KINDS
 
 pytestmark = [
@@ -45,21 +44,7 @@ KEEPS_TEXTS = ["chroma_l2", "qdrant", "postgres"]
 Fill = Callable[..., VectorStoreIndex]
 
 
-class RandomEmbedding(BaseEmbedding):
-    """Vectors that say nothing, the same for the same text."""
-
-    def _get_text_embedding(self, text: str) -> list[float]:
-        chance = random.Random(text)
-        return [chance.gauss(0, 1) for _ in range(DIMENSION)]
-
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_text_embedding(query)
-
-
-MODEL = RandomEmbedding()
+MODEL = NodeEmbeddings(CountingEmbeddings(DIMENSION))
 
 
 @pytest.fixture
@@ -242,13 +227,6 @@ def test_neighbors_pass_the_filter_of_the_search(kind: str, fill: Fill):
         for options in ({}, {"index": index}, {"read_neighbors": index}):
             assert around(retriever, nodes, 3, neighbors=2, **options) == [0, 1, 3, 4, 6]
     assert around(VectorIndexRetriever(index, 1, doc_ids=["ant"]), nodes, 3) == [2, 3, 4]
-    unknown = VectorIndexRetriever(index, 1, vector_store_kwargs={"rows_of": "red"})
-    fusion = QueryFusionRetriever([VectorIndexRetriever(index, 1)], llm=MockLLM(), num_queries=1, use_async=False)
-    for inner in (unknown, fusion):
-        with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
-            OrderPreservingRetriever(retriever=inner, index=index, neighbors=1)
     hits = VectorIndexRetriever(index, 1).retrieve(nodes[3].text)
-    with pytest.raises(ValidationError, match="requires read_neighbors; pass read_neighbors="):
-        OrderPreservingPostprocessor(index=index, neighbors=1)
     shown = OrderPreservingPostprocessor(read_neighbors=index, neighbors=1).postprocess_nodes(hits)
     assert [one.node.node_id for one in shown] == [node.node_id for node in nodes[2:5]]

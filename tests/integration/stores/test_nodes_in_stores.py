@@ -22,7 +22,7 @@ from oprag.stores.adapter import adapter_of
 from oprag.stores.listing import chunks_in_search
 from tests.integration.stores.conftest import Places
 from tests.integration.stores.corpus import Corpus
-from tests.integration.stores.known import KnownEmbeddings, KnownModel
+from tests.integration.stores.known import KnownEmbeddings, NodeEmbeddings
 from tests.integration.stores.llama_index_stores import KINDS, Kind
 
 pytestmark = [
@@ -62,7 +62,7 @@ def fill(corpus: Corpus, places: Places, request: pytest.FixtureRequest) -> Iter
             name = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
             place = stack.enter_context(places(f"nodes_{name}_{next(numbers)}"))
             embeddings = KnownEmbeddings(corpus)
-            return Filled(kind, kind.make(nodes, KnownModel(embeddings), place), nodes, embeddings)
+            return Filled(kind, kind.make(nodes, NodeEmbeddings(embeddings), place), nodes, embeddings)
 
         yield make
 
@@ -315,7 +315,7 @@ def test_a_docstore_beside_the_store_is_written_first(
     """A program that breaks off between the two leaves the store, from which nodes are listed, for the next call."""
     nodes, empty = split(documents(corpus)), fill(kind, [])
     storage = StorageContext.from_defaults(vector_store=empty.index.vector_store)
-    model = KnownModel(empty.embeddings)
+    model = NodeEmbeddings(empty.embeddings)
     index = VectorStoreIndex(nodes, storage_context=storage, embed_model=model, store_nodes_override=True)
     both = Filled(kind, index, nodes, empty.embeddings)
     hashes, about = index.docstore.get_all_document_hashes(), index.docstore.get_all_ref_doc_info()

@@ -22,7 +22,7 @@ from tests.integration.stores.checks import (
     numbers,
 )
 from tests.integration.stores.corpus import Corpus, identify
-from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+from tests.integration.stores.known import KnownEmbeddings, NodeEmbeddings, node_of
 
 pytestmark = pytest.mark.integration
 
@@ -138,7 +138,7 @@ def test_nodes_of_a_search_by_words_as_well(mode: str, way: str, postgres: Calla
         for number, text in enumerate(corpus.texts[:CHUNKS])
     ]
     storage = StorageContext.from_defaults(vector_store=store)
-    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=KnownModel(embeddings))
+    index = VectorStoreIndex(nodes, storage_context=storage, embed_model=NodeEmbeddings(embeddings))
     inner = index.as_retriever(similarity_top_k=10, sparse_top_k=10, vector_store_query_mode=mode)
     found = {node.node_id for node in inner.retrieve(question)}
     embeddings.forget()

@@ -25,7 +25,7 @@ from tests.integration.stores.checks import (
     numbers,
 )
 from tests.integration.stores.corpus import Corpus
-from tests.integration.stores.known import KnownEmbeddings, KnownModel, node_of
+from tests.integration.stores.known import KnownEmbeddings, NodeEmbeddings, node_of
 
 pytestmark = [
     pytest.mark.integration,
@@ -105,7 +105,7 @@ def test_ids_of_nodes(form: str, way: str, corpus: Corpus, client: Any):
 
     question, *_ = corpus.questions
     embeddings = KnownEmbeddings(corpus)
-    model = KnownModel(embeddings)
+    model = NodeEmbeddings(embeddings)
     texts = corpus.texts[:CHUNKS]
     nodes = [node_of(text, IDS[form](number), corpus.metadata(number, "red")) for number, text in enumerate(texts)]
     if way == "sync":
