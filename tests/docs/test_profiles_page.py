@@ -15,7 +15,7 @@ from llama_index.core.schema import TextNode
 
 from oprag import ContextOptions, __version__
 from oprag.index.tokenizers import COUNTERS
-from oprag.methods.profile import Profile, read_profile
+from oprag.methods.profile import Profile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how_to" / "profiles.md").read_text(encoding="utf-8")
 (SHOWN,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -53,12 +53,6 @@ def test_blocks_run_as_they_stand(names, capsys, monkeypatch, tmp_path):
         assert (names[kind].k, names[kind].token_budget) == (32, 4096)
     # Counted in words.
     assert printed[-2] == str(len(" ".join(PARTS).split()))
-
-
-def test_the_shown_file_is_read(tmp_path):
-    path = tmp_path / "oprag.toml"
-    path.write_text(SHOWN, encoding="utf-8")
-    assert read_profile(path).context["order"] == "source"
 
 
 def test_every_named_counter_and_no_other_is_named():

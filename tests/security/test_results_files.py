@@ -98,16 +98,18 @@ def test_a_value_that_cannot_be_is_told_in_one_line(theirs, statement, words):
 
 
 @pytest.mark.parametrize(
-    "statement",
+    "statements",
     [
-        "DROP TABLE answers",
-        "ALTER TABLE answers RENAME COLUMN scores TO score",
-        "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM answers; END",
-        "CREATE INDEX own ON answers (length(zeroblob(90000000)))",
+        ["DROP TABLE answers"],
+        ["ALTER TABLE answers RENAME COLUMN scores TO score"],
+        ["CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM answers; END"],
+        ["CREATE INDEX own ON answers (length(zeroblob(90000000)))"],
+        ["DROP TABLE vectors", f"CREATE VIEW vectors AS {ENDLESS}"],
     ],
 )
-def test_other_tables_are_told_in_one_line(theirs, statement):
-    change(theirs, statement)
+def test_other_tables_are_told_in_one_line(theirs, statements):
+    for statement in statements:
+        change(theirs, statement)
     check_refused(theirs, "its tables are not those that oprag creates")
 
 
@@ -130,12 +132,6 @@ def test_damaged_definitions_are_told_in_one_line(theirs, planted):
         with pytest.raises(ResultsFileError) as raised:
             use(theirs)
         assert "\n" not in str(raised.value)
-
-
-def test_a_view_in_place_of_a_table_is_never_read(theirs):
-    change(theirs, "DROP TABLE vectors")
-    change(theirs, f"CREATE VIEW vectors AS {ENDLESS}")
-    assert "its tables are not those that oprag creates" in oprag("report", theirs).stderr
 
 
 def test_pages_that_are_shared_are_not_read_again_and_again(theirs):
