@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from oprag.cli.app import app
 from oprag.compare import Results
+from oprag.compare.analysis.settings import money_text
 from oprag.compare.meter import usable_cores
 from oprag.compare.providers.specs import EmbedderSpec
 from oprag.methods.profile import read_profile
@@ -139,7 +140,8 @@ def test_one_table_fits_eighty_columns(tmp_path, monkeypatch):
     settings = sorted(data["settings"], key=lambda row: -row["scores"]["rouge_l"]["mean"])
     assert len(settings) == 6
     for line, row in zip(lines, settings, strict=False):
-        name, score, *_ = re.split(r" {2,}", line.strip())
+        name, score, *_, money = re.split(r" {2,}", line.strip())
+        assert money == money_text(row["per_answer"]["money"])
         assert name == f"{row['values']['order']}, k={row['values']['k']}"
         assert score.startswith(f"{row['scores']['rouge_l']['mean']:.3f} [")
 

@@ -17,12 +17,13 @@ from llama_index.core.llms import ChatMessage, CompletionResponse, CustomLLM, LL
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from oprag import Chunk, Passage, Span
+from oprag import Chunk, Passage, Span, build_context
 from oprag.compare import DataSet, Evidence, Experiment, Pipeline, Question, compare, make_plan, write_report
 from oprag.compare.db.results_file import ResultsReader
 from oprag.compare.spending import Limits
 from oprag.errors import ExperimentError, ModelError, OptionError
 from oprag.llama_index import LocalEmbedding
+from oprag.methods.answer import Answer
 from oprag.methods.prompts import Message, Prompt
 from oprag.pipeline.context_report import METADATA_KEY, passage_to_dict
 from tests.compare.helpers import RecordingModel, experiment, keepers, rows, text_of
@@ -184,6 +185,8 @@ def test_stitched_passages_are_found(tmp_path, chunk, covered):
         ({"result": "x", "source_documents": []}, "x", []),
         ((AIMessage("x"), [NodeWithScore(node=TextNode(text="a"), score=1.0)]), "x", [["a", None, None, []]]),
         (("x", [Chunk("a", 0, source="s")]), "x", [["a", "s", None, []]]),
+        (Answer("Who?", "x", "stuff", (build_context([Chunk("a", 0)]),), ()), "x", [["a", None, None, []]]),
+        (Answer("Who?", "x", "closed_book", (), ()), "x", None),
         (("x", [passage("a b", Span(0, 1), Span(2, 3))]), "x", [["a b", None, None, [[0, 1], [2, 3]]]]),
         (("x", [passage("a b", Span(0, 1, "7"), Span(0, 1, "8"))]), "x", [["a b", None, None, []]]),
         (("x", [Document("a", metadata={METADATA_KEY: "mine"})]), "x", [["a", None, None, []]]),

@@ -65,7 +65,9 @@ def test_what_is_done_is_not_planned(tmp_path):
     assert (plan.calls, plan.done) == (0, plan.answers)
 
     more = {**ALL, "k": [5, 9]}
-    plan = make_plan(experiment(refuses, grid=more), path)
+    told: list[Any] = []
+    plan = make_plan(experiment(refuses, grid=more), path, on_progress=lambda *now: told.append(now))
+    assert told[-1] == (len(told), plan.answers - plan.done)
     model = RecordingModel()
     run(experiment(model, grid=more), path)
     assert 0 < len(model.calls) <= plan.calls

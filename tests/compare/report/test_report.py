@@ -20,6 +20,7 @@ from oprag.compare.analysis.settings import difference_text
 from oprag.compare.analysis.summary import ranked
 from oprag.compare.providers.specs import ModelSpec
 from oprag.compare.report.questions import compared
+from oprag.compare.report.tables import slices
 from oprag.compare.results import Results
 from oprag.compare.running.run import run
 from tests.compare.analysis.matrices import frame, made
@@ -139,6 +140,7 @@ def test_fields_of_questions_make_slices(tmp_path):
         [f"{evil} {value}", "rank", difference_text(one.difference), "12"]
         for value, (one,) in Results.open(path).slices(evil).items()
     ]
+    assert slices(Results.open(path).where(order="source"), "token_f1") is None
 
 
 def test_notes_that_count_are_on_the_first_screen(tmp_path):

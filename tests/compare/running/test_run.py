@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from oprag.compare.data.data_set import DataSet, Question
 from oprag.compare.metrics.registry import METRICS
 from oprag.compare.plan import make_plan
 from oprag.compare.providers.specs import EmbedderSpec
@@ -102,6 +103,17 @@ def test_answers_are_those_of_each_cell_by_itself(name, tmp_path):
         asked += len(answer.calls)
     assert not found
     assert len(model.calls) < asked
+
+
+def test_equal_prompts_of_one_answer_are_one_call(tmp_path):
+    text = "The lamp is lit."
+    question = Question(id="1", text="Is it lit?", documents=("a", "b"), answers=("yes",))
+    twins = DataSet(name="twins", documents={"a": text, "b": text}, questions=[question])
+    model = RecordingModel()
+    grid = {"k": 2, "chunk_size": 32, "method": "map_reduce", "passage_tokens": 6}
+    assert run(experiment(model, data=twins, grid=grid, metrics=["token_f1"]), tmp_path / "r.db").complete
+    assert rows(tmp_path / "r.db", "SELECT calls FROM answers") == [(3,)]
+    assert len(model.calls) == 2
 
 
 @pytest.mark.parametrize("given", ["reference.toml", None, {"name": "x"}])

@@ -131,8 +131,6 @@ _MIN_QUESTIONS = 10
 
 def slices(results: Results, metric: str) -> Section | None:
     """Effect of the order by question field, for fields whose values all have at least ten questions."""
-    if "order" not in results.axes:
-        return None
     sets = by_data([one for one in results.settings if metric in one.scores])
     rows = [
         (
@@ -144,7 +142,7 @@ def slices(results: Results, metric: str) -> Section | None:
         for data in sets
         for field in results.matrix.field_names
         if (found := slices_of(results.matrix, field, metric, data=data))
-        and min(one.difference.n for effects in found.values() for one in effects) >= _MIN_QUESTIONS
+        and min((one.difference.n for effects in found.values() for one in effects), default=0) >= _MIN_QUESTIONS
         for value, effects in found.items()
         for one in effects
     ]

@@ -241,8 +241,6 @@ class Engine:
         for prompt in request.prompts:
             key = self._key(model, prompt, cell)
             outcome.requested.append((prompt.step, key))
-            if key in outcome.replies:
-                continue
             stored = None if key in self._waiting else self._cache.reply(key)
             outcome.replies[key] = stored and stored.completion
             if stored is not None:
@@ -326,7 +324,7 @@ class Engine:
         self._give_up(self._failed_calls, "calls", completion.error)
         for outcome in self._waiting.pop(call.key):
             if outcome.replies.get(call.key, completion) is not None:
-                continue  # the item has already ended, since another of its calls failed
+                continue  # it was told, or the item has already ended, since another of its calls failed
             outcome.replies[call.key] = completion
             if completion.error is not None or all(outcome.replies.values()):
                 # A failed call ends the item, so do not wait for its other calls.
