@@ -143,6 +143,7 @@ def test_killed_while_passages_are_read(most, chain, model, server, wire):
     with as_soon_as(lambda: server.working == most, server.kill), pytest.raises(ModelError) as caught:
         asked.answer(QUESTION, config={"max_concurrency": most})
     check_error(caught.value, "map")
+    assert "of 3)" in str(caught.value)
     # None was begun when one had failed.
     assert len(wire.exchanges) == most
 

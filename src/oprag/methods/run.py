@@ -441,7 +441,7 @@ def _calls(request: Generate, replies: Sequence[Completion | None], task: Task) 
     calls = [Call(prompt, reply, counter) for prompt, reply in both if reply is not None]
     for call in calls:
         if call.error is not None and (task.options.on_error == "raise" or call.completion.streamed):
-            raise ModelError(_described(call), call) from call.error
+            raise ModelError(_described(call, request.prompts), call) from call.error
     return calls
 
 
@@ -451,7 +451,7 @@ def _notes_on_calls(result: Result, calls: Sequence[Call]) -> list[str]:
     failed = [call for call in calls if call.error is not None]
     if failed:
         number = f"{len(failed)} of {len(calls)} calls failed"
-        first = f"the first: {_described(failed[0])}"
+        first = f"the first: {_described(failed[0], [call.prompt for call in calls])}"
         if not result.empty and result.parsed is None and not result.text.strip():
             raise ModelError(f"{number}, so there is no answer; {first}", failed[0]) from failed[0].error
         notes.append(f"{number} and were skipped")
@@ -468,10 +468,13 @@ def _notes_on_calls(result: Result, calls: Sequence[Call]) -> list[str]:
     return notes
 
 
-def _described(call: Call) -> str:
+def _described(call: Call, prompts: Sequence[Prompt]) -> str:
+    same_step = [prompt for prompt in prompts if prompt.step == call.step]
+    number = next(number for number, prompt in enumerate(same_step, 1) if prompt is call.prompt)
+    which = f" ({number} of {len(same_step)})" if len(same_step) > 1 else ""
     # Join the lines of multi-line messages.
     reason = " ".join(masked_error(call.error).split())
-    return f"the model call {call.step!r} failed: {reason}"
+    return f"the model call {call.step!r}{which} failed: {reason}"
 
 
 # Bodies that run together.

@@ -35,9 +35,9 @@ def on(*numbers: int, error: BaseException | None = None) -> Any:
     [
         ("stuff", 0, "'answer' failed"),
         ("refine", 2, "'refine' failed"),
-        ("map_reduce", 1, "'map' failed"),
-        ("map_rerank", 3, "'rerank' failed"),
-        ("step_down", 2, "'answer' failed"),
+        ("map_reduce", 1, r"'map' \(2 of 4\) failed"),
+        ("map_rerank", 3, r"'rerank' \(4 of 4\) failed"),
+        ("step_down", 2, r"'answer' \(2 of 2\) failed"),
         ("self_route", 1, "'answer' failed"),
     ],
 )

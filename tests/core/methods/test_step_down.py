@@ -96,12 +96,12 @@ def test_variants_that_are_missing_or_not_answered(found, replies, steps, answer
 
 def test_a_failed_inner_call_is_skipped_or_named():
     replies: list[Reply] = ["First.", OSError("gone"), "Third."]
-    with pytest.warns(ModelWarning, match="'answer'"):
+    with pytest.warns(ModelWarning, match=r"'answer' \(2 of 3\)"):
         answer = World(parts(1), variants=lines(3), answer=replies).answer(
             method="step_down", variants=3, on_error="skip"
         )
     assert [one.text for one in answer.answers] == ["First.", "Third."]
-    with pytest.raises(ModelError, match="'answer' failed: OSError: gone"):
+    with pytest.raises(ModelError, match=r"'answer' \(2 of 3\) failed: OSError: gone"):
         World(parts(1), variants=lines(3), answer=replies).answer(method="step_down", variants=3)
 
 
