@@ -9,7 +9,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from llama_index.core.llms import ChatMessage, MessageRole
-from llama_index.core.memory import BaseMemory
+from llama_index.core.memory import BaseMemory, Memory
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from oprag.agents.layouts import Layout
 from oprag.agents.search_result_blocks import Form
@@ -167,7 +168,11 @@ async def _unseen(store: Any, working: WorkingContext, names: Sequence[str]) -> 
         # but no longer in the prompt.
         _remove(left, working, (getattr(step, "observation", None) for step in reasoning or ()))
     if left and isinstance(memory, BaseMemory):
-        kept = await memory.aget()
+        # The blocks of a `Memory` may call models and stores, and do not contain these messages.
+        if isinstance(memory, Memory):
+            kept = await memory.aget_all(status=MessageStatus.ACTIVE)
+        else:
+            kept = await memory.aget()
         _remove(left, working, (content_of(message) for message in kept if message.role == MessageRole.TOOL))
         # A ReActAgent saves all its steps as one text.
         texts = [message.content or "" for message in kept if message.role == MessageRole.ASSISTANT]

@@ -16,7 +16,7 @@ from llama_index.core import StorageContext, SummaryIndex, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent, ToolCallResult
 from llama_index.core.agent.workflow.workflow_events import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import ChatMemoryBuffer, Memory
+from llama_index.core.memory import BaseMemoryBlock, ChatMemoryBuffer, Memory
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
@@ -179,6 +179,37 @@ async def test_the_next_run_goes_on_with_the_same_numbers(memory_kind: Any):
     ]
     cited = (await working_context_of(ctx)).cited(str(answer))
     assert [one.passage.text for one in cited.citations] == ["Text 5 of book."]
+
+
+class CountedBlock(BaseMemoryBlock[str]):
+    """A block of a memory, which may ask a model or a store whenever it is read."""
+
+    name: str = "counted"
+    reads: int = 0
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **kwargs: Any) -> str:
+        self.reads += 1
+        return ""
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        pass
+
+
+async def test_only_the_agent_reads_the_blocks_of_a_memory():
+    reads = []
+    for queries in (0, 3):
+        block = CountedBlock()
+        later: list[Turn] = [[{"query": f"{number}"}] for number in range(queries)]
+        agent, _ = agent_with([[{"query": "9"}], "First.", *later, "Second."])
+        ctx = Context(agent)
+        async with memory_of(Memory) as memory:
+            assert isinstance(memory, Memory)
+            memory.memory_blocks = [block]
+            await agent.run("What?", ctx=ctx, memory=memory)
+            await agent.run("And then?", ctx=ctx, memory=memory)
+        reads.append(block.reads)
+    # It reads them once before each call of the model.
+    assert reads[1] - reads[0] == 3
 
 
 @pytest.mark.parametrize(("memory_kind", "words"), [(ChatMemoryBuffer, 85), (Memory, 30)])
