@@ -36,6 +36,8 @@ def ordinal(value: Any) -> int | float | None:
     """Return the value as a number to sort by; None unless it is finite, not negative and not a boolean."""
     if type(value) is int:
         return value if 0 <= value < TOO_LARGE else None
+    if value is None:
+        return None  # most chunks state no end, and the checks below take a tenth of the time of ordering
     if isinstance(value, str):
         return _number(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
