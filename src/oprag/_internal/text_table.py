@@ -12,13 +12,12 @@ CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066
 """What a terminal interprets or XML cannot contain: control characters, changes of direction, lone surrogates."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ") -> list[str]:
-    """The lines of a table with aligned columns, one line per row."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The indented lines of a table with aligned columns, one line per row."""
     cells = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    ]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return [f"  {line}".rstrip() for line in lines]
 
 
 def printable(text: str) -> str:
