@@ -81,7 +81,7 @@ def _rows(path: Path) -> list[StoredChunk]:
     builder = DataSetBuilder(path)
     rows = []
     try:
-        for record in json_records(builder, path):
+        for record in json_records(builder, path, with_nan=True):
             with builder.at(record.place):
                 rows.append(_row(record.fields))
     except DataError as error:

@@ -12,7 +12,7 @@ from oprag._internal.warn import warn
 from oprag.agents.layouts import Layout, check_layout
 from oprag.agents.working_context import WorkingContext
 from oprag.errors import MissingExtraError, OptionError, RetrievalWarning
-from oprag.langchain.cited_messages import annotated
+from oprag.langchain.cited_messages import annotated, without_annotations
 from oprag.langchain.search_results import (
     STATE_KEY,
     as_tool_names,
@@ -192,6 +192,9 @@ class OrderPreservingMiddleware(AgentMiddleware[WorkingContextState, Any, Any]):
 
     def _laid_out(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         self._warn_about_tools(request.tools)
+        if self._files:
+            # The texts are in files: nothing of the state is needed here.
+            return request.override(messages=[*map(without_annotations, request.messages)])
         working = working_context_of(request.state, self._options)
         messages = lay_out_messages(request.messages, working, layout=self._layout, compact_above=self._compact_above)
         return request.override(messages=messages)

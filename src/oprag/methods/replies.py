@@ -128,6 +128,8 @@ def rated_answer(reply: str) -> RatedAnswer:
     confidence, found = max(reversed(ratings), key=lambda rating: (rating[0] is not None, rating[1]["score"] is None))
     # Some models answer after the confidence. If the answer is before it, text after it is ignored.
     text = reply[: found.start()].rstrip(_OPENING) or reply[found.end() :].strip()
+    if not text and confidence is None and any(map(str.isalpha, found["line"] or found["rest"])):
+        text = reply  # an answer that starts with the word "confidence"
     return RatedAnswer(_unlabelled(text), confidence)
 
 
@@ -213,6 +215,8 @@ def may_be_refusal(beginning: str) -> bool:
     """Whether a reply with this beginning is a refusal, or may become one."""
     text = _folded(beginning)
     words = _first_words(text).rstrip()
+    if not words:
+        return len(text) <= _FAR
     if _UNFINISHED_TAG.match(beginning):
         return True
     return is_refusal(beginning) or any(refusal.startswith(words) for refusal in _REFUSALS_WITH_REASON)

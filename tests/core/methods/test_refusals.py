@@ -87,6 +87,11 @@ def test_every_beginning_of_a_refusal_may_become_one(reply):
     assert [reply[:end] for end in range(len(reply) + 1) if not may_be_refusal(reply[:end])] == []
 
 
+def test_long_replies_without_words_are_streamed():
+    assert may_be_refusal("* " * 50)
+    assert not may_be_refusal("* " * 150)
+
+
 PIECES = ["the question is ", " [1]", " based on", " because", "\n", " "]
 PIECES += ["unanswerable", "UNANSWERABLE", "unans", "werable", "answer:", "Answer", "<think>", "</think>"]
 hostile = st.lists(st.sampled_from(PIECES) | st.sampled_from(':*".#') | st.text(max_size=3), max_size=8).map("".join)

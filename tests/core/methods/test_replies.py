@@ -130,6 +130,7 @@ def test_where_models_put_the_confidence(reply):
         "They won.\nScore: 3 - 2 for England",
         "They scored 85 points.",
         "confidence",
+        "Confidence: high",
     ],
 )
 def test_an_answer_without_a_confidence_stays_whole(reply):

@@ -204,28 +204,28 @@ class Row(BaseModel, extra="allow"):
         return self.model_extra or {}
 
 
-def json_lines(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
+def json_lines(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
     """Yield one JSON object per line; blank lines are skipped."""
     for number, line in enumerate(lines(builder.reads(path)), 1):
         place = f"{path}, line {number}"
         with builder.at(place):
             if text := _decoded(line).strip():
-                yield Record(place, f"{stem(path)}-{number}", _object(_json_value(text)))
+                yield Record(place, f"{stem(path)}-{number}", _object(_json_value(text, with_nan)))
 
 
-def json_records(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
+def json_records(builder: DataSetBuilder, path: Path, *, with_nan: bool = False) -> Iterator[Record]:
     """Yield the objects of a file with a JSON object, a JSON list of objects, or one JSON object per line."""
     if not without_gz(path.name).lower().endswith(".json"):
-        yield from json_lines(builder, path)
+        yield from json_lines(builder, path, with_nan=with_nan)
         return
     data = read_bytes(builder.reads(path))
     with builder.at(str(path)):
         try:
-            whole = _json_value(_decoded(data))
+            whole = _json_value(_decoded(data), with_nan)
         except RecordError as error:
             if "trailing characters" not in str(error):
                 raise
-            yield from json_lines(builder, path)
+            yield from json_lines(builder, path, with_nan=with_nan)
             return
         if not isinstance(whole, list):
             yield Record(str(path), stem(path), _object(whole))
@@ -260,10 +260,10 @@ def csv_records(builder: DataSetBuilder, path: Path) -> Iterator[Record]:
             raise RecordError(f"invalid CSV after line {first - 1}: {error}") from error
 
 
-def _json_value(text: str) -> Any:
+def _json_value(text: str, with_nan: bool) -> Any:  # noqa: FBT001
     """Parse a JSON text."""
     try:
-        return from_json(text)
+        return from_json(text, allow_inf_nan=with_nan)
     except ValueError as error:
         problem = str(error).replace("at line 1 column", "at character")
         raise RecordError(f"invalid JSON: {problem}, in {describe(text)}") from None
