@@ -83,7 +83,8 @@ def _fields(
         if name in names:
             step, variables = names[name]
             given = {chain_type_kwargs[key]: ours for key, ours in variables.items() if chain_type_kwargs.get(key)}
-            prompts[step] = LangChainTemplate(value, given) if isinstance(value, BasePromptTemplate) else value
+            if value is not None:
+                prompts[step] = LangChainTemplate(value, given) if isinstance(value, BasePromptTemplate) else value
         elif name == "token_max":
             fields["collapse_tokens"] = value
         elif name not in _WITHOUT_EFFECT:

@@ -25,6 +25,7 @@ __all__ = [
     "as_texts",
     "chunks_with",
     "has_own_adapter",
+    "is_named",
     "parts",
     "refuse_unknown",
     "register_store",
@@ -209,6 +210,11 @@ def as_texts(sources: Iterable[str]) -> list[str]:
 def parts(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Split values into batches of at most `size`."""
     return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def is_named(value: Any, sources: Collection[str]) -> bool:
+    """Return whether the value of a metadata key names one of these sources."""
+    return value in sources if type(value) is str else source_name(value) in sources
 
 
 def source_in(chunk: StoredChunk, field: str) -> str | None:

@@ -146,9 +146,19 @@ async def test_prompts_of_retrieval_qa_are_read_as_there(chain_type: str, prompt
     ]
 
 
+def test_a_prompt_of_none_is_the_default():
+    answers = []
+    for kwargs in ({"prompt": None}, None):
+        model = Model()
+        chain = OrderPreservingChain.from_chain_type(model, retriever=found(3), chain_type_kwargs=kwargs)
+        chain.invoke(QUESTION)
+        answers.append(model.read)
+    assert answers[0] == answers[1]
+
+
 def test_names_of_variables_that_retrieval_qa_is_told():
     prompt = PromptTemplate.from_template("STUFF {documents} Q: {question}")
-    kwargs = {"prompt": prompt, "document_variable_name": "documents"}
+    kwargs: dict[str, Any] = {"prompt": prompt, "document_variable_name": "documents"}
     theirs, mine = Model(), Model()
     RetrievalQA.from_chain_type(theirs, retriever=Found(documents=parts(3)), chain_type_kwargs=kwargs).invoke(QUESTION)
     OrderPreservingChain.from_chain_type(mine, retriever=found(3), chain_type_kwargs=kwargs).invoke(QUESTION)
