@@ -57,7 +57,7 @@ _MAX_SESSIONS = 100
 _MAX_CALLS = 500  # calls of a session that are remembered
 
 _REPEATED = "(Passages without text were shown before; call again with show_again=true to read their text.)"
-_RENUMBERED = "(The numbers of all earlier passages are no longer valid; passages are numbered from 1 again.)"
+_RENUMBERED = "(Earlier passage numbers are no longer valid; numbering restarts at 1.)"
 
 
 class Document(BaseModel):
